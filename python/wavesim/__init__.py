@@ -1,0 +1,104 @@
+"""wavesim: how a GPU schedules its work.
+
+Which CTA runs on which SM, when, and what the time was lost to::
+
+    import wavesim
+
+    kernel = wavesim.Kernel(grid=1000, block=256, work=wavesim.Duration.constant(ns=5_000))
+    run = wavesim.simulate("h200", kernel)
+    run.ledger  # where the slots' time went
+    run.diagnose()  # what to change, and what that gives back
+
+It is a timing model: it runs no CUDA code and computes no results. Times are nanoseconds, frames are
+Polars frames, and every fault of the input is a :class:`wavesim.errors.InvalidInput`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from wavesim import errors
+from wavesim._wavesim import __version__
+from wavesim.analyze import Analysis, analyze
+from wavesim.devices import Device, Occupancy, device, devices, occupancies, occupancy
+from wavesim.run import Run
+from wavesim.simulate import simulate
+from wavesim.workload import (
+    Copy,
+    Duration,
+    Graph,
+    GridSync,
+    Kernel,
+    Launch,
+    Measured,
+    Persistent,
+    Program,
+    Record,
+    Stream,
+    Wait,
+)
+
+if TYPE_CHECKING:
+    from wavesim.diagnose import Diagnosis, Finding
+    from wavesim.io import Trace, read
+    from wavesim.io.scenario import Scenario, read_scenario
+    from wavesim.io.store import load
+
+__all__ = [
+    "Analysis",
+    "Copy",
+    "Device",
+    "Diagnosis",
+    "Duration",
+    "Finding",
+    "Graph",
+    "GridSync",
+    "Kernel",
+    "Launch",
+    "Measured",
+    "Occupancy",
+    "Persistent",
+    "Program",
+    "Record",
+    "Run",
+    "Scenario",
+    "Stream",
+    "Trace",
+    "Wait",
+    "__version__",
+    "analyze",
+    "device",
+    "devices",
+    "errors",
+    "load",
+    "occupancies",
+    "occupancy",
+    "read",
+    "read_scenario",
+    "simulate",
+]
+
+# What not every use needs is loaded when it is first asked for.
+_LATER = {
+    "Diagnosis": "wavesim.diagnose",
+    "Finding": "wavesim.diagnose",
+    "Scenario": "wavesim.io.scenario",
+    "Trace": "wavesim.io",
+    "load": "wavesim.io.store",
+    "read": "wavesim.io",
+    "read_scenario": "wavesim.io.scenario",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _LATER.get(name)
+    if module is None:
+        raise AttributeError(f"module 'wavesim' has no attribute {name!r}")
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

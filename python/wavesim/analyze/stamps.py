@@ -1,0 +1,90 @@
+"""From the profiler's time stamps to the model's times.
+
+A profiler stamps a kernel when the front end takes it up and when it is retired, so its duration is
+longer than the time from the first CTA's start to the last CTA's end, which is what the model
+simulates, and its gaps are shorter by as much. The difference follows from a trace itself: where a
+launch was queued, the profiler's gap and the model's, from last CTA's end to next first start, are
+the same event seen twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from wavesim.simulate import simulate
+from wavesim.workload import Duration, Graph, Kernel, Launch, Program
+
+if TYPE_CHECKING:
+    from wavesim.devices import Device
+
+# Of the five H200 traces in reference/h200/kineto (580.159 driver, CUPTI 13.0): a graph's gaps are
+# 0.86 us by the CTAs' own clocks and 0.13 us by the profiler, a stream's 1.6 and 0.96 us.
+DEFAULT_MARGIN_NS = 700.0
+# There, kernels start 1.8 to 2.3 us after their launch call returned, in the median.
+DEFAULT_LATENCY_NS = 1_900.0
+_FEWEST = 5  # samples for a median that is used instead of a default
+_WELL_AHEAD_NS = 2_000.0  # a call that returned so long before the device was free was queued
+_MOST_NS = 3_000.0
+
+
+@dataclass(frozen=True)
+class Stamps:
+    """How the stamps of one trace relate to what CTAs do.
+
+    - ``margin_ns``: a kernel's duration by the profiler less the time from its first CTA's start to
+      its last CTA's end. Half of it is taken to lie at each end.
+    - ``latency_ns``: from the return of a launch call to the profiler's start on an idle device.
+    - ``submit_ns``: from a launch to the first CTA's start on an idle device in the model.
+    - ``measured``: (gaps, starts) that the two were taken from; 0 means that the default stands.
+    """
+
+    margin_ns: float
+    latency_ns: float
+    submit_ns: float
+    measured: tuple[int, int]
+
+    def span_ns(self, duration_ns: float) -> float:
+        """Take the margin off a duration; a tenth of it is left at the least."""
+        return max(duration_ns - self.margin_ns, 0.1 * duration_ns)
+
+
+def stamps_of(work: pl.DataFrame, device: Device) -> Stamps:
+    """Find both figures in the frame of ``with_gaps``; where too few rows tell, take the defaults.
+
+    Only gaps between neighbours of one stream count whose launch call returned at least 2 us before
+    the device was free.
+    """
+    ahead = work.with_columns(
+        before=pl.col("end_ns").cum_max().shift(1),
+        same_stream=pl.col("stream") == pl.col("stream").shift(1),
+        same_graph=pl.col("correlation") == pl.col("correlation").shift(1),
+    ).filter(
+        pl.col("same_stream")
+        & (pl.col("launch_gap_ns") > 0.0)
+        & (pl.col("launch_end_ns") < pl.col("before") - _WELL_AHEAD_NS)
+    )
+    submit, stream_gap, graph_gap = _of_the_model(device)
+    own = pl.when(pl.col("same_graph")).then(graph_gap).otherwise(stream_gap)
+    margins = ahead.select((own - pl.col("launch_gap_ns")).alias("margin"))["margin"]
+    idle = work.filter((pl.col("gap_cause") == "host") & (pl.col("queued_ns") > 0.0))
+    margin, found = _median(margins, DEFAULT_MARGIN_NS)
+    latency, starts = _median(idle["queued_ns"], DEFAULT_LATENCY_NS)
+    return Stamps(min(max(margin, 0.0), _MOST_NS), latency, submit, (found, starts))
+
+
+def _of_the_model(device: Device) -> tuple[float, float, float]:
+    """Simulate small kernels: launch to start, and the gaps of a stream and of a graph, in ns."""
+    one = Launch(Kernel(grid=1, block=32, work=Duration.constant(ns=20_000.0)))
+    alone = simulate(device, Program([one, one]), detail="kernels").kernels
+    graph = simulate(device, Program([Graph([one, one])]), detail="kernels").kernels
+    starts, gaps = alone["start_ns"], (alone["launch_gap_ns"], graph["launch_gap_ns"])
+    return float(starts[0]), float(gaps[0][1]), float(gaps[1][1])
+
+
+def _median(values: pl.Series, default: float) -> tuple[float, int]:
+    found = values.drop_nulls()
+    middle = found.median() if found.len() >= _FEWEST else None
+    return (default, 0) if not isinstance(middle, float) else (middle, found.len())

@@ -1,0 +1,291 @@
+"""Changes that a diagnosis tries: each makes another program, or takes another dispatcher.
+
+A change that does not apply is None: one kernel has no launch gap to close, and an ideal dispatcher
+can't be replaced by a better one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import polars as pl
+
+from wavesim.devices import Device, occupancy
+from wavesim.workload import (
+    Copy,
+    Duration,
+    Graph,
+    Kernel,
+    Launch,
+    Measured,
+    Persistent,
+    Program,
+    Record,
+    Wait,
+)
+
+if TYPE_CHECKING:
+    from wavesim.run import Run
+
+__all__ = ["CHANGES", "Change"]
+
+Node = Launch | Record | Wait | Copy
+"""What a graph holds."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is simulated instead.
+
+    ``words`` completes the sentence "With ... it takes 12 µs". ``assuming`` is what
+    the change takes for granted of the real work, empty if nothing.
+    """
+
+    words: str
+    program: Program
+    dispatcher: Literal["hardware", "ideal"]
+    assuming: str = ""
+
+
+def ideal_dispatcher(run: Run) -> Change | None:
+    """Place CTAs at no cost."""
+    if run.dispatcher == "ideal":
+        return None
+    return Change("a dispatcher that costs nothing", run.program, "ideal")
+
+
+def one_graph(run: Run) -> Change | None:
+    """Launch everything as one graph."""
+    nodes = _flattened(run.program.items)
+    if nodes is None or len(run.program.items) < 2:
+        return None
+    if sum(isinstance(node, Launch) for node in nodes) < 2:
+        return None
+    at_once = [
+        node.edited(at_ns=None) if isinstance(node, Launch | Copy) else node for node in nodes
+    ]
+    program = run.program.edited(items=[Graph(at_once, stream=nodes[0].stream)])
+    return Change("all launches in one graph", program, run.dispatcher)
+
+
+def _flattened(items: Iterable[Node | Graph]) -> list[Node] | None:
+    """The items without graphs; None if a graph is more than a chain, whose order would change."""
+    nodes: list[Node] = []
+    for item in items:
+        if not isinstance(item, Graph):
+            nodes.append(item)
+            continue
+        if len({node.stream for node in item.items}) > 1:
+            return None
+        nodes += [
+            node.edited(stream=item.stream)
+            for node in item.items
+            if isinstance(node, Launch | Copy)  # in one stream, events order nothing
+        ]
+    return nodes
+
+
+def dependent_launches(run: Run) -> Change | None:
+    """Let every kernel behind another one of its stream be launched before that has ended."""
+    changed = 0
+
+    def in_order(nodes: Sequence[Node | Graph]) -> list[Node | Graph]:
+        nonlocal changed
+        ahead: dict[int, bool] = {}
+        found: list[Node | Graph] = []
+        for node in nodes:
+            item = node
+            if isinstance(item, Graph):
+                item = item.edited(items=in_order(item.items))
+            elif isinstance(item, Launch) and not item.dependent and ahead.get(item.stream):
+                item = item.edited(dependent=True)
+                changed += 1
+            ahead[item.stream] = isinstance(item, Launch)
+            found.append(item)
+        return found
+
+    program = run.program.edited(items=in_order(run.program.items))
+    if not changed:
+        return None
+    return Change("programmatic dependent launches", program, run.dispatcher)
+
+
+def whole_waves(run: Run) -> Change | None:
+    """Split each kernel's work into whole waves of equal CTAs."""
+
+    def whole(kernel: Kernel, busy_ns: float, residency: int) -> Kernel | None:
+        if kernel.cooperative or isinstance(kernel.work, Persistent):
+            return None
+        slots = run.device.sms * residency // kernel.cluster * kernel.cluster
+        if slots == 0 or busy_ns == 0:
+            return None
+        grid = math.ceil(kernel.ctas / slots) * slots
+        return kernel.edited(grid=grid, work=Duration.constant(ns=busy_ns / grid))
+
+    program = _with_kernels(run, whole)
+    return program and Change(
+        "the same work in whole waves of equal CTAs",
+        program,
+        run.dispatcher,
+        "the work can be split so at no cost",
+    )
+
+
+def persistent(run: Run) -> Change | None:
+    """Start as many CTAs as there are slots, and have them take the others' work as tasks."""
+
+    def as_persistent(kernel: Kernel, busy_ns: float, residency: int) -> Kernel | None:
+        slots = run.device.sms * residency // kernel.cluster * kernel.cluster
+        if kernel.cooperative or not 0 < slots < kernel.ctas:
+            return None
+        if isinstance(kernel.work, Measured):
+            duration: Duration = Duration.constant(ns=busy_ns / kernel.ctas)
+        elif isinstance(kernel.work, Duration):
+            duration = kernel.work
+        else:
+            return None
+        return kernel.edited(grid=slots, work=Persistent(kernel.ctas, duration))
+
+    program = _with_kernels(run, as_persistent)
+    return program and Change("persistent kernels, a CTA a slot", program, run.dispatcher)
+
+
+def one_more_resident(run: Run) -> Change | None:
+    """Cut registers and shared memory so far that an SM holds one CTA more."""
+
+    def smaller(kernel: Kernel, _: float, residency: int) -> Kernel | None:
+        return _one_more(kernel, run.device, residency)
+
+    program = _with_kernels(run, smaller)
+    return program and Change(
+        "registers and shared memory cut until an SM holds one CTA more",
+        program,
+        run.dispatcher,
+        "a CTA takes no longer for it",
+    )
+
+
+def _one_more(kernel: Kernel, device: Device, residency: int) -> Kernel | None:
+    def resident(registers: int, shared_memory: int) -> int:
+        found = occupancy(
+            device,
+            block=kernel.threads,
+            registers=registers,
+            shared_memory=shared_memory,
+            barriers=kernel.barriers,
+            cluster=kernel.cluster,
+            non_portable_cluster=kernel.non_portable_cluster,
+        )
+        return found.ctas_per_sm
+
+    if resident(min(kernel.registers, 16), 0) <= residency:
+        return None  # neither is what holds it
+    registers = kernel.registers
+    while resident(registers, 0) <= residency:
+        registers -= 1
+    fits, too_large = 0, kernel.shared_memory + 1
+    while too_large - fits > 1:
+        middle = (fits + too_large) // 2
+        if resident(registers, middle) > residency:
+            fits = middle
+        else:
+            too_large = middle
+    return kernel.edited(registers=registers, shared_memory=fits)
+
+
+def no_clusters(run: Run) -> Change | None:
+    """Launch clusters as single CTAs."""
+
+    def single(kernel: Kernel, _: float, __: int) -> Kernel | None:
+        return kernel.edited(cluster=1) if kernel.cluster > 1 else None
+
+    program = _with_kernels(run, single)
+    return program and Change(
+        "no clusters",
+        program,
+        run.dispatcher,
+        "the CTAs of a cluster do not need each other",
+    )
+
+
+def no_order(run: Run) -> Change | None:
+    """Put every kernel into a stream of its own, and drop waits."""
+    launches = list(run.program.launches())
+    if len(launches) < 2:
+        return None
+    streams = dict(run.program.streams)
+    count = 0
+
+    def free(items: Iterable[Node | Graph]) -> list[Node | Graph]:
+        nonlocal count
+        found: list[Node | Graph] = []
+        for item in items:
+            if isinstance(item, Record | Wait):
+                continue
+            count += 1
+            if item.stream in run.program.streams:
+                streams[_FIRST_FREE + count] = run.program.streams[item.stream]
+            changed = item.edited(stream=_FIRST_FREE + count)
+            if isinstance(changed, Graph):
+                changed = changed.edited(items=free(changed.items))
+            found.append(changed)
+        return found
+
+    program = Program(free(run.program.items), streams)
+    return Change(
+        "every kernel in a stream of its own and no waits",
+        program,
+        run.dispatcher,
+        "no kernel needs another's results, so it is the most that more streams can give",
+    )
+
+
+_FIRST_FREE = 1_000_000
+"""Streams of :func:`no_order` are numbered from here on, apart from the program's own."""
+
+
+def _with_kernels(
+    run: Run, change: Callable[[Kernel, float, int], Kernel | None]
+) -> Program | None:
+    """The run's program with changed kernels; None if none changes.
+
+    ``change`` gets a kernel, the time its CTAs ran in all (mean of its launches) and its residency.
+    """
+    launches = list(run.program.launches())
+    slot_ns = pl.col("utilization") * pl.col("duration_ns") * pl.col("residency") * run.device.sms
+    measured = run.kernels.select(slot_ns.alias("busy_ns"), "residency").rows()
+    busy: dict[Kernel, list[float]] = {}
+    residency: dict[Kernel, int] = {}
+    for launch, (busy_ns, resident) in zip(launches, measured, strict=True):
+        busy.setdefault(launch.kernel, []).append(busy_ns)
+        residency[launch.kernel] = resident
+    new: dict[Kernel, Kernel] = {}
+    for kernel, times in busy.items():
+        made = change(kernel, math.fsum(times) / len(times), residency[kernel])
+        if made is not None and made != kernel:
+            new[kernel] = made
+    if not new:
+        return None
+    return run.program.edited(items=[_replaced(item, new) for item in run.program.items])
+
+
+def _replaced(item: Node | Graph, new: Mapping[Kernel, Kernel]) -> Node | Graph:
+    if isinstance(item, Graph):
+        return item.edited(items=[_replaced(node, new) for node in item.items])
+    if isinstance(item, Launch) and item.kernel in new:
+        return item.edited(kernel=new[item.kernel])
+    return item
+
+
+CHANGES: Mapping[str, tuple[Callable[[Run], Change | None], ...]] = {
+    "launch": (one_graph, dependent_launches),
+    "fill": (ideal_dispatcher,),
+    "starved": (ideal_dispatcher, persistent),
+    "blocked": (one_more_resident, no_clusters),
+    "tail": (whole_waves,),
+    "dependency": (whole_waves, no_order),
+}
+"""For each account the changes that could give it back."""

@@ -1,0 +1,239 @@
+"""The commands: each reads its arguments, calls the library, and prints what it says."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import polars as pl
+from cyclopts import App, Parameter
+
+import wavesim
+from wavesim.cli.output import console, print_facts, print_frame, print_json, working
+from wavesim.errors import InvalidInput
+from wavesim.summary import KERNEL_HEADINGS, by_shape, rest_of
+from wavesim.text import time_text
+
+if TYPE_CHECKING:
+    from wavesim.diagnose import Diagnosis
+
+app = App(
+    name="wavesim",
+    help="How a GPU schedules its work: which CTA runs where, when, and what the time is lost to.",
+    version=wavesim.__version__,
+    version_flags=["--version"],
+)
+
+Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON and nothing else.")]
+ReportPath = Annotated[
+    Path | None, Parameter(name="--report", help="Write the report here: one HTML file.")
+]
+PerfettoPath = Annotated[
+    Path | None,
+    Parameter(name="--perfetto", help="Write a trace for Perfetto here; gzipped if named .gz."),
+]
+TOP = 20
+
+
+@app.command
+def analyze(
+    trace: Annotated[Path, Parameter(help="The profiler's trace.")],
+    *,
+    device: Annotated[
+        str | None, Parameter(help="What the GPU is, if the trace does not say (wavesim devices).")
+    ] = None,
+    gpu: Annotated[
+        int | None, Parameter(help="Which GPU of the trace; by default the busiest.")
+    ] = None,
+    top: Annotated[int, Parameter(help="So many kernels are listed.")] = TOP,
+    report: ReportPath = None,
+    perfetto: PerfettoPath = None,
+    as_json: Json = False,
+) -> None:
+    """Say where the GPU's time went in a profiler's trace, and what would change it."""
+    _positive("--top", top)
+    with working(f"reading {trace.name}"):
+        analysis = wavesim.analyze(wavesim.read(trace), device, gpu=gpu)
+    with working(f"replaying {analysis.kernels.height:,} kernels"):
+        summary = analysis.summary(top)
+    if report is not None:
+        with working(f"writing {report}"):
+            analysis.report(report)
+    if perfetto is not None:
+        with working(f"writing {perfetto}"):
+            analysis.to_perfetto(perfetto)
+    if as_json:
+        print_json(
+            {
+                "version": wavesim.__version__,
+                "device": analysis.device.name,
+                "gpu": analysis.gpu,
+                "span_ns": analysis.span_ns,
+                "kernels": analysis.by_name,
+                "ledger": analysis.ledger,
+                "replay": analysis.accuracy,
+                "what_if": analysis.what_if,
+                "problems": analysis.problems,
+            }
+        )
+        return
+    console().print(str(summary), markup=False, soft_wrap=True)
+
+
+@app.command
+def run(
+    scenario: Annotated[Path, Parameter(help="The TOML file; see docs/guides/scenario.md.")],
+    *,
+    seed: Annotated[
+        int | None, Parameter(help="Seed of all random streams, instead of the file's.")
+    ] = None,
+    detail: Annotated[
+        Literal["ctas", "kernels"] | None,
+        Parameter(help="What is recorded, instead of the file's."),
+    ] = None,
+    report: ReportPath = None,
+    perfetto: PerfettoPath = None,
+    save: Annotated[
+        Path | None, Parameter(help="Save the run's frames in this folder, as Parquet.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Simulate the device and the program that a TOML file describes."""
+    described = wavesim.read_scenario(scenario)
+    with working(f"simulating {scenario.name}"):
+        result = described.simulate(seed=seed, detail=detail)
+    with working("trying changes"):
+        diagnosis = result.diagnose()
+    if report is not None:
+        with working(f"writing {report}"):
+            result.report(report)
+    if perfetto is not None:
+        with working(f"writing {perfetto}"):
+            result.to_perfetto(perfetto)
+    if save is not None:
+        with working(f"saving in {save}"):
+            result.save(save)
+    if as_json:
+        print_json(
+            {
+                "version": result.version,
+                "device": result.device.name,
+                "seed": result.seed,
+                "digest": result.digest,
+                "makespan_ns": result.makespan_ns,
+                "slots": result.slots,
+                "ledger": result.ledger,
+                "kernels": result.kernels,
+                "diagnosis": diagnosis.frame(),
+                "notes": result.notes,
+            }
+        )
+        return
+    _print_run(result, diagnosis)
+
+
+def _print_run(result: wavesim.Run, diagnosis: Diagnosis) -> None:
+    print_facts(
+        {
+            "device": f"{result.device.title}, {result.device.sms} SMs",
+            "makespan": time_text(result.makespan_ns),
+            "slots": f"{result.slots:,}",
+            "digest": result.digest,
+            **{f"note {at}": note for at, note in enumerate(result.notes, 1)},
+        }
+    )
+    console().print()
+    ledger = result.ledger.filter(pl.col("time_ps") > 0).sort("share", descending=True)
+    print_frame(ledger, {"account": "account", "share": "of all slot time"})
+    console().print()
+    kernels = by_shape(result.kernels)
+    print_frame(kernels.head(TOP), KERNEL_HEADINGS)
+    if rest := rest_of(kernels, TOP):
+        console().print(rest)
+    console().print()
+    console().print(str(diagnosis), markup=False, soft_wrap=True)
+
+
+@app.command
+def occupancy(
+    *,
+    device: Annotated[str, Parameter(help="A device's name (wavesim devices).")],
+    block: Annotated[int, Parameter(help="Threads a CTA.")],
+    registers: Annotated[int, Parameter(help="Registers a thread.")] = 32,
+    shared_memory: Annotated[
+        int, Parameter(help="Static and dynamic shared memory a CTA, in bytes.")
+    ] = 0,
+    barriers: Annotated[int, Parameter(help="Named barriers a CTA.")] = 1,
+    cluster: Annotated[int, Parameter(help="CTAs a cluster.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Say how many CTAs of a kernel an SM holds, and what limits it."""
+    found = wavesim.occupancy(
+        device,
+        block=block,
+        registers=registers,
+        shared_memory=shared_memory,
+        barriers=barriers,
+        cluster=cluster,
+    )
+    if as_json:
+        print_json(asdict(found))
+        return
+    facts: dict[str, str] = {"launches": "yes" if found.launchable else f"no: {found.refusal}"}
+    if found.launchable:
+        facts |= {
+            "CTAs an SM": str(found.ctas_per_sm),
+            "limited by": found.limiter,
+            "occupancy": f"{found.occupancy:.1%} ({found.warps} warps)",
+        }
+    limits: dict[str, Any] = {
+        "by registers": found.by_registers,
+        "by shared memory": found.by_shared,
+        "by warps": found.by_warps,
+        "by CTA slots": found.by_blocks,
+        "by barriers": found.by_barriers,
+    }
+    facts |= {name: str(value) for name, value in limits.items() if value is not None}
+    if cluster > 1:
+        facts["clusters at once"] = str(found.max_active_clusters)
+    print_facts(facts)
+
+
+@app.command
+def devices(
+    *,
+    sources: Annotated[
+        bool, Parameter(negative=(), help="List every number with its source and status.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List the devices that wavesim knows, and which of their numbers are assumed."""
+    frame = wavesim.devices(numbers=sources)
+    if as_json:
+        print_json(frame)
+        return
+    if sources:
+        print_frame(frame, {name: name for name in frame.columns})
+        return
+    shown = frame.with_columns(
+        pl.col("assumed").list.join(", "), pl.col("gpcs").list.len(), pl.col("l2_bytes") / 2**20
+    )
+    headings = {
+        "device": "device",
+        "title": "title",
+        "compute_capability": "capability",
+        "sms": "SMs",
+        "gpcs": "GPCs",
+        "sm_mhz": "SM MHz",
+        "l2_bytes": "L2 MiB",
+        "dram_gb_s": "DRAM GB/s",
+        "refill_ns": "ns a CTA",
+        "assumed": "assumed",
+    }
+    print_frame(shown, headings)
+
+
+def _positive(flag: str, value: int) -> None:
+    if value < 1:
+        raise InvalidInput(f"{flag}: must be at least 1 (got {value})", flag, value)

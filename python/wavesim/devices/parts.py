@@ -1,0 +1,227 @@
+"""What a device is made of: frozen models of the same shape as the engine's own.
+
+Lengths of time in SM cycles or nanoseconds, sizes in bytes, bandwidths in GB/s (1e9 bytes a
+second), clocks in MHz: the unit stands in each name. What each number means is told once, by the
+engine's documentation and by the descriptions here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, FiniteFloat
+
+from wavesim.spec import Spec
+
+__all__ = [
+    "L2",
+    "Clock",
+    "Dispatch",
+    "Dram",
+    "Gpc",
+    "Group",
+    "LaunchTimings",
+    "Limits",
+    "Provenance",
+    "Topology",
+]
+
+
+Count = Annotated[int, Field(ge=0, lt=2**32)]
+"""What the engine counts in 32 bits."""
+Size = Annotated[int, Field(ge=0, lt=2**63)]
+"""What the engine counts in 64 bits."""
+SmNumber = Annotated[int, Field(ge=0, lt=2**16)]
+"""An SM, as ``%smid`` numbers it."""
+
+
+class Provenance(Spec):
+    """Where a number is from."""
+
+    source: str
+    """What was read or done to get it."""
+    status: Literal["measured", "published", "assumed"]
+    """How well it is known."""
+
+
+class Group(Spec):
+    """SMs that are dispatched to in one burst; a cluster lies inside one group."""
+
+    sms: tuple[SmNumber, ...]
+    """SM numbers, in the order of dispatch."""
+    max_cluster: Count | None = None
+    """The largest cluster placed here, where that is less than the number of SMs."""
+
+
+class Gpc(Spec):
+    """A GPC (AMD: an XCD)."""
+
+    groups: tuple[Group, ...]
+    """What the dispatcher visits one after the other; most GPCs are one group."""
+    half: Annotated[int, Field(ge=0, le=255)] = 0
+    """The part of L2 that is near to these SMs."""
+    far: bool = False
+    """Whether the dispatcher's messages take longer to and from here."""
+
+    @property
+    def sms(self) -> tuple[int, ...]:
+        """Its SMs, in the order of dispatch."""
+        return tuple(sm for group in self.groups for sm in group.sms)
+
+
+class Topology(Spec):
+    """The GPCs in the (cyclic) order of dispatch."""
+
+    gpcs: tuple[Gpc, ...]
+
+
+class Limits(Spec):
+    """What an SM (AMD: a CU) and a launch may hold."""
+
+    warp_size: Count
+    sub_partitions: Count
+    threads: Count
+    """Resident threads an SM."""
+    warps: Count
+    """Resident warps an SM."""
+    ctas: Count
+    """Resident CTAs an SM."""
+    threads_per_cta: Count
+    block: tuple[Count, Count, Count]
+    """The largest CTA in x, y and z."""
+    grid: tuple[Size, Size, Size]
+    """The largest grid in x, y and z."""
+    registers: Count
+    """Registers an SM."""
+    registers_per_cta: Count
+    registers_per_thread: Count
+    register_unit: Count
+    """Registers are given to a warp in multiples of this."""
+    accumulation_unit: Count | None = None
+    """AMD: architectural registers are rounded up to this before accumulation registers follow."""
+    shared_bytes: Count
+    """Shared memory (AMD: LDS) an SM."""
+    shared_default_bytes: Count
+    """Shared memory a CTA without asking for more."""
+    shared_optin_bytes: Count
+    """Shared memory a CTA that has opted in."""
+    shared_reserved_bytes: Count
+    """Shared memory that the system takes of each CTA."""
+    shared_unit_bytes: Count
+    """Shared memory is given to a CTA in multiples of this."""
+    carve_outs_bytes: tuple[Count, ...]
+    """The sizes that shared memory can be set to, ascending."""
+    barriers: Count | None = None
+    """Hardware barriers an SM, where they limit residency."""
+    barriers_per_cta: Count
+    ctas_in_clusters: Count
+    """Resident CTAs an SM when a kernel is launched in clusters, of any size."""
+    max_cluster: Count
+    """The largest portable cluster; 1 where there are no clusters."""
+    max_nonportable_cluster: Count
+    """The largest cluster when the kernel allows non-portable sizes."""
+
+
+class Clock(Spec):
+    """The clock that cycles are counted in."""
+
+    sm_mhz: FiniteFloat
+
+
+class Dispatch(Spec):
+    """How fast the global dispatcher places CTAs; cycles are SM cycles."""
+
+    deal: Literal["gpc_bursts", "round_robin"]
+    """The pattern over the GPCs: bursts, breadth first (NVIDIA), or CTA i to GPC i mod n (AMD)."""
+    visit_cycles: FiniteFloat
+    """First placement: one visit of the dispatcher to a GPC, which gives each SM with room one
+    CTA."""
+    refill_cycles: FiniteFloat
+    """The serial server of the whole die: what it costs to learn that a CTA has ended, and to
+    give its slot away."""
+    send_cycles: FiniteFloat
+    """From the dispatcher's decision to the first instruction of the CTA, on a near GPC."""
+    return_cycles: FiniteFloat
+    """From a CTA's last instruction to the dispatcher, from a near GPC."""
+    far_send_cycles: FiniteFloat
+    """What a far GPC adds to ``send_cycles``."""
+    far_return_cycles: FiniteFloat
+    """What a far GPC adds to ``return_cycles``."""
+    cold_cycles: FiniteFloat
+    """What the first CTA of a launch on an SM takes longer to start: its instructions are
+    fetched."""
+    sm_interval_cycles: FiniteFloat
+    """The least time between two CTAs' starts on one SM."""
+    setup_cycles: FiniteFloat
+    """What an SM takes to set up a CTA, without its warps' share; CTAs are set up one after
+    the other."""
+    setup_warp_cycles: FiniteFloat
+    """What each warp adds to that."""
+    crowded_warps: FiniteFloat
+    """Above this number of resident warps, setting up is slower."""
+    crowded_setup_cycles: FiniteFloat
+    """``setup_cycles`` there."""
+    crowded_setup_warp_cycles: FiniteFloat
+    """``setup_warp_cycles`` there."""
+
+
+class LaunchTimings(Spec):
+    """How long it takes from one kernel to the next."""
+
+    host_issue_ns: FiniteFloat
+    """From one launch call of a host thread to the next."""
+    submit_ns: FiniteFloat
+    """From a launch call to the dispatcher of an idle device."""
+    stream_gap_ns: FiniteFloat
+    """Two kernels of one stream: from the first's completion to the second at the dispatcher."""
+    graph_gap_ns: FiniteFloat
+    """The same between two nodes of a graph."""
+    dependent_gap_ns: FiniteFloat
+    """Programmatic dependent launch: from the last signal or end of a CTA to the dependent
+    kernel at the dispatcher."""
+    release_ns: FiniteFloat
+    """Dependent CTAs that wait: from the completion of the kernel ahead to the start of their
+    work."""
+    flush_ns: FiniteFloat
+    """The same from the last CTA's end of the kernel ahead, by when its stores are seen."""
+    dependent_check_ns: FiniteFloat
+    """What a dependent CTA takes from its first instruction to the start of its work, when
+    nothing holds it."""
+    drain_ns: FiniteFloat
+    """The longest time that a CTA's last stores take to be acknowledged; a kernel is complete
+    only then."""
+    switch_ns: FiniteFloat
+    """From the last placement of one kernel to the first of the next that was ready already."""
+    event_ns: FiniteFloat
+    """What two CUDA events around a launch see beside the kernel itself."""
+    resident_kernels: Count
+    """Kernels that can be on the device at once."""
+    greatest_priority: Annotated[int, Field(ge=-(2**31), le=0)]
+    """The most urgent stream priority (the least urgent is 0; a lower number is more urgent)."""
+
+
+class L2(Spec):
+    """The last cache before memory."""
+
+    bytes: Size
+    halves: Annotated[int, Field(ge=1, le=255)]
+    """The parts it is split into; a line is at home in one of them."""
+    line_bytes: Count
+    sector_bytes: Count
+    near_latency_cycles: FiniteFloat
+    """A load that hits in the reader's own part."""
+    far_latency_cycles: FiniteFloat
+    """A load that hits in another part."""
+    bandwidth_gb_s: FiniteFloat
+    """Read bandwidth over the whole device."""
+
+
+class Dram(Spec):
+    """The device's memory."""
+
+    bandwidth_gb_s: FiniteFloat
+    """The interface's bandwidth."""
+    reached_gb_s: FiniteFloat
+    """The read bandwidth that kernels reach."""
+    latency_cycles: FiniteFloat
+    """A load that misses L2."""

@@ -1,0 +1,211 @@
+"""What a run lost its time to, and what a change would give back.
+
+The diagnosis reads the ledger. Each finding quotes an account, its time and its share, and, from one
+per cent on, what one change to the program or the machine gives back. That figure is never a rule of
+thumb: the whole program is simulated again with the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, overload
+
+import polars as pl
+
+from wavesim.changes import CHANGES, Change
+from wavesim.errors import Deadlock, InvalidInput
+from wavesim.simulate import simulate
+from wavesim.text import counted, shortened, time_text
+
+if TYPE_CHECKING:
+    from wavesim.run import Run
+
+__all__ = ["Diagnosis", "Finding", "diagnose"]
+
+WORTH_SIMULATING = 0.01
+"""Share of the slot time from which on a change is simulated."""
+NO_DIFFERENCE = 0.0005
+"""Of the makespan; less is told as no difference."""
+
+MEANINGS = {
+    "launch": "nothing runs and nothing is ready to: the host or the front end is the reason",
+    "fill": "slots wait for the first CTAs of a kernel",
+    "starved": "CTAs wait for the dispatcher although slots are free",
+    "blocked": "CTAs wait although slots are free, because they do not fit",
+    "tail": "the last CTAs of a kernel run while the other slots are idle",
+    "dependency": "the last CTAs run while the next kernel waits for them",
+}
+"""Account -> what it means."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One account of the ledger and what a change to it gives back.
+
+    ``time_ns``: the account's slot time over the number of slots, so that all accounts add up to
+    the makespan. ``share``: of all slot time. ``change``: what was changed, empty if nothing was.
+    ``gain_ns``: the makespan less the makespan with that change, negative if it got longer; None if
+    nothing was simulated.
+    """
+
+    account: str
+    title: str
+    text: str
+    time_ns: float
+    share: float
+    gain_ns: float | None
+    change: str
+
+
+@dataclass(frozen=True)
+class Diagnosis(Sequence[Finding]):
+    """The findings of a run, the largest account first."""
+
+    findings: tuple[Finding, ...]
+    makespan_ns: float
+
+    @overload
+    def __getitem__(self, index: int) -> Finding: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Finding, ...]: ...
+    def __getitem__(self, index: int | slice) -> Finding | tuple[Finding, ...]:
+        return self.findings[index]
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+    @property
+    def large(self) -> tuple[Finding, ...]:
+        """The findings of at least a per cent, for which changes were simulated."""
+        return tuple(found for found in self.findings if found.share >= WORTH_SIMULATING)
+
+    @property
+    def small_text(self) -> str:
+        """The other findings in a sentence."""
+        if not self.findings:
+            return "Nothing was lost: all slots were busy all the time."
+        small = [f for f in self.findings if f.share < WORTH_SIMULATING]
+        told = ", ".join(f"{found.account} {found.share:.2%}" for found in small)
+        return f"Under {WORTH_SIMULATING:.0%}: {told}." if told else ""
+
+    def __str__(self) -> str:
+        """A paragraph a large finding, and a sentence for the rest."""
+        paragraphs = [f"{found.title}\n  {found.text}" for found in self.large]
+        return "\n".join([*paragraphs, self.small_text]).strip()
+
+    def frame(self) -> pl.DataFrame:
+        """The findings as a frame, in the columns of ``Finding``."""
+        schema: dict[str, type[pl.DataType]] = {
+            "account": pl.String,
+            "title": pl.String,
+            "text": pl.String,
+            "time_ns": pl.Float64,
+            "share": pl.Float64,
+            "gain_ns": pl.Float64,
+            "change": pl.String,
+        }
+        return pl.DataFrame([vars(finding) for finding in self.findings], schema=schema)
+
+
+def diagnose(run: Run) -> Diagnosis:
+    """Find what ``run`` lost its time to, by simulating what would give it back.
+
+    Costs at most one simulation, without CTAs recorded, for each change in ``wavesim.changes``.
+    The run itself is not touched.
+    """
+    tried: dict[Callable[[Run], Change | None], tuple[Change, float] | None] = {}
+
+    def outcome(make: Callable[[Run], Change | None]) -> tuple[Change, float] | None:
+        if make not in tried:
+            tried[make] = _simulated(run, make(run))
+        return tried[make]
+
+    findings = []
+    for account, time_ps, share in run.ledger.select("account", "time_ps", "share").iter_rows():
+        if account == "busy" or time_ps == 0:
+            continue
+        makes = CHANGES.get(account, ()) if share >= WORTH_SIMULATING else ()
+        outcomes = [found for make in makes if (found := outcome(make)) is not None]
+        time_ns = float(time_ps) / 1e3 / run.slots
+        findings.append(_finding(run, account, time_ns, share, outcomes))
+    findings.sort(key=lambda finding: -finding.time_ns)
+    return Diagnosis(tuple(findings), run.makespan_ns)
+
+
+def _simulated(run: Run, change: Change | None) -> tuple[Change, float] | None:
+    """The makespan with a change; None where it does not apply or the device refuses it."""
+    if change is None:
+        return None
+    try:
+        changed = simulate(
+            run.device,
+            change.program,
+            seed=run.seed,
+            detail="kernels",
+            dispatcher=change.dispatcher,
+        )
+    except (InvalidInput, Deadlock):
+        return None
+    return change, changed.makespan_ns
+
+
+def _finding(
+    run: Run, account: str, time_ns: float, share: float, outcomes: list[tuple[Change, float]]
+) -> Finding:
+    sentences = [
+        f"{time_text(time_ns)} of {time_text(run.makespan_ns)}, {share:.1%} of all slot time.",
+        *_where(run, account),
+        *(_told(run, change, makespan_ns) for change, makespan_ns in outcomes),
+    ]
+    best = min(outcomes, key=lambda outcome: outcome[1], default=None)
+    return Finding(
+        account=account,
+        title=f"{account}: {MEANINGS.get(account, '')}".removesuffix(": "),
+        text=" ".join(sentences),
+        time_ns=time_ns,
+        share=share,
+        gain_ns=None if best is None else run.makespan_ns - best[1],
+        change="" if best is None else best[0].words,
+    )
+
+
+def _told(run: Run, change: Change, makespan_ns: float) -> str:
+    gain_ns = run.makespan_ns - makespan_ns
+    said = f"With {change.words} it takes {time_text(makespan_ns)}: "
+    if abs(gain_ns) < NO_DIFFERENCE * run.makespan_ns:
+        return said + "no difference."
+    word = "less" if gain_ns > 0 else "more"
+    said += f"{time_text(abs(gain_ns))} ({abs(gain_ns) / run.makespan_ns:.1%}) {word}"
+    return f"{said}, if {change.assuming}." if change.assuming else f"{said}."
+
+
+def _where(run: Run, account: str) -> list[str]:
+    """Where in the program an account's time lies, if the kernels' frame says."""
+    kernels = run.kernels
+    if account in ("tail", "dependency"):
+        slot_ns = pl.col("tail_share") * pl.col("duration_ns") * pl.col("residency")
+        worst = (
+            kernels.group_by("name", maintain_order=True)
+            .agg(slot_ns.sum().alias("tail"), pl.col("waves").mean())
+            .sort("tail", descending=True, maintain_order=True)
+        )
+        if worst["tail"][0] > 0:
+            name, waves = shortened(worst["name"][0]), worst["waves"][0]
+            return [f"The longest tails are those of {name}, with {waves:.3g} waves."]
+    if account == "launch":
+        gaps = kernels["launch_gap_ns"].drop_nulls()
+        gaps = gaps.filter(gaps > 0)
+        if len(gaps):
+            middle = time_text(float(gaps.quantile(0.5) or 0.0))
+            return [
+                f"Nothing ran in {counted(len(gaps), 'gap')} between kernels, {middle} each in the middle."
+            ]
+    if account == "blocked":
+        least = kernels.sort("residency", maintain_order=True).row(0, named=True)
+        held = f"{shortened(least['name'])}: {least['residency']} an SM, held by {least['limiter']}"
+        return [f"The fewest CTAs fit of {held}."]
+    return []

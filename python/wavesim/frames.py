@@ -1,0 +1,204 @@
+"""The frames of a run: their columns, and where they come from.
+
+Times are nanoseconds from the start of the run, which is the first host issue; slot time is the time
+of one slot (one CTA's place on an SM). Frames come from the engine without a copy, or from a folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import polars as pl
+
+from wavesim._wavesim import RunRecords
+from wavesim.errors import InvalidInput
+
+__all__ = ["ACCOUNTS", "CTAS", "KERNELS", "LEDGER", "SMS", "Recorded", "Source", "Stored"]
+
+ACCOUNTS = ("busy", "launch", "fill", "starved", "blocked", "tail", "dependency")
+"""Where slot time can go, in the order of the frames."""
+
+KERNELS: Mapping[str, pl.DataType | type[pl.DataType]] = {
+    "kernel": pl.UInt32,  # the launch's number, in issue order
+    "name": pl.String,
+    "stream": pl.UInt32,
+    "grid": pl.UInt64,  # CTAs
+    "block": pl.UInt32,  # threads a CTA
+    "registers": pl.UInt32,  # a thread
+    "shared_memory": pl.UInt32,  # bytes a CTA
+    "cluster": pl.UInt32,  # CTAs a cluster
+    "residency": pl.UInt32,  # CTAs that an SM holds
+    "occupancy": pl.Float64,  # resident warps over the SM's limit
+    "limiter": pl.String,  # what holds residency, joined by +
+    "waves": pl.Float64,  # grid over SMs x residency
+    "issue_ns": pl.Float64,  # the host issued it
+    "ready_ns": pl.Float64,  # the dispatcher could begin
+    "start_ns": pl.Float64,  # first instruction of the first CTA
+    "end_ns": pl.Float64,  # last instruction of the last CTA
+    "duration_ns": pl.Float64,
+    "launch_gap_ns": pl.Float64,  # nothing ran before it for so long; null for the first
+    "placed_ns": pl.Float64,  # the last CTA got its place
+    "tail_ns": pl.Float64,  # from then to the end
+    "tail_share": pl.Float64,  # of its slots' time: idle in the tail
+    "utilization": pl.Float64,  # of its slots' time: a CTA ran
+    "dispatch_ns": pl.Float64,  # slot time in which a CTA waited and only the dispatcher was why
+}
+"""``run.kernels``: a row a launch, in issue order."""
+
+CTAS: Mapping[str, pl.DataType | type[pl.DataType]] = {
+    "kernel": pl.UInt32,  # the launch's number
+    "cta": pl.UInt32,
+    "sm": pl.UInt16,
+    "slot": pl.UInt16,
+    "start_ns": pl.Float64,
+    "end_ns": pl.Float64,
+}
+"""``run.ctas``: a row a CTA, in the order in which they ended."""
+
+SMS: Mapping[str, pl.DataType | type[pl.DataType]] = {
+    "sm": pl.UInt16,
+    "gpc": pl.UInt16,
+    "ctas": pl.UInt64,  # that ran there
+    "busy_ns": pl.Float64,  # slot time in which a CTA ran
+    "active_ns": pl.Float64,  # at least one CTA was resident
+    "utilization": pl.Float64,  # busy over slots x makespan
+    "last_end_ns": pl.Float64,
+}
+"""``run.sms``: a row an SM."""
+
+LEDGER: Mapping[str, pl.DataType | type[pl.DataType]] = {
+    "account": pl.String,
+    "time_ps": pl.Int64,  # slot time; Int128 where 64 bits are not enough (over 106 days of it)
+    "share": pl.Float64,
+}
+"""``run.ledger``: a row an account; ``time_ps`` adds up to slots x makespan exactly."""
+
+_STORED_BINS = 2_000
+"""Divisible by what people ask for, so that a loaded run gives the timeline of the original."""
+
+
+class Source(Protocol):
+    """What a run reads its frames from."""
+
+    def kernels(self) -> pl.DataFrame:
+        """``KERNELS``."""
+
+    def ctas(self) -> pl.DataFrame | None:
+        """``CTAS``; None if they were not recorded."""
+
+    def sms(self) -> pl.DataFrame:
+        """``SMS``."""
+
+    def ledger(self) -> pl.DataFrame:
+        """``LEDGER``."""
+
+    def timeline(self, bins: int) -> pl.DataFrame:
+        """Shares of the accounts in so many equal parts of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Frames from the engine."""
+
+    records: RunRecords
+
+    def kernels(self) -> pl.DataFrame:
+        """A row a launch."""
+        return pl.DataFrame(self.records.kernels())
+
+    def ctas(self) -> pl.DataFrame | None:
+        """A row a CTA."""
+        frame = self.records.ctas()
+        return None if frame is None else pl.DataFrame(frame)
+
+    def sms(self) -> pl.DataFrame:
+        """A row an SM."""
+        return pl.DataFrame(self.records.sms())
+
+    def ledger(self) -> pl.DataFrame:
+        """A row an account."""
+        frame = pl.DataFrame(self.records.ledger()).with_columns(pl.col("time_ps").cast(pl.Int128))
+        fits = frame["time_ps"].sum() < 2**63
+        return frame.cast({"time_ps": pl.Int64}) if fits else frame
+
+    def timeline(self, bins: int) -> pl.DataFrame:
+        """A row a bin."""
+        return pl.DataFrame(self.records.timeline(bins))
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Frames that were kept: in a folder, or on the way to another process."""
+
+    kernel_frame: pl.DataFrame
+    cta_frame: pl.DataFrame | None
+    sm_frame: pl.DataFrame
+    ledger_frame: pl.DataFrame
+    timeline_frame: pl.DataFrame
+    """The timeline in many bins, of which others are made."""
+
+    @classmethod
+    def of(cls, source: Source) -> Stored:
+        """Keep the frames of a source."""
+        if isinstance(source, Stored):
+            return source
+        return cls(
+            source.kernels(),
+            source.ctas(),
+            source.sms(),
+            source.ledger(),
+            source.timeline(_STORED_BINS),
+        )
+
+    def kernels(self) -> pl.DataFrame:
+        """A row a launch."""
+        return self.kernel_frame
+
+    def ctas(self) -> pl.DataFrame | None:
+        """A row a CTA."""
+        return self.cta_frame
+
+    def sms(self) -> pl.DataFrame:
+        """A row an SM."""
+        return self.sm_frame
+
+    def ledger(self) -> pl.DataFrame:
+        """A row an account."""
+        return self.ledger_frame
+
+    def timeline(self, bins: int) -> pl.DataFrame:
+        """Divide the kept bins over others in proportion; exact where ``bins`` divides 2,000."""
+        kept = self.timeline_frame
+        count, end_ns = kept.height, float(kept["end_ns"].max() or 0.0)  # type: ignore[arg-type]
+        if bins == count:
+            return kept
+        edges = pl.DataFrame(
+            {"edge": sorted({i * bins for i in range(count + 1)} | {i * count for i in range(bins)})}
+        )  # in units of the run over count x bins: whole numbers, so parts are exact
+        values = [*ACCOUNTS, "running_ctas"]
+        parts = (
+            edges.with_columns(width=pl.col("edge").shift(-1) - pl.col("edge"))
+            .drop_nulls()
+            .with_columns(kept=pl.col("edge") // bins, bin=(pl.col("edge") // count))
+            .join(kept.select(pl.col("bin").cast(pl.Int64).alias("kept"), *values), on="kept")
+        )
+        weighted = [(pl.col(name) * pl.col("width")).sum() / count for name in values]
+        return (
+            parts.group_by("bin", maintain_order=True)
+            .agg(*weighted)
+            .select(
+                pl.col("bin").cast(pl.UInt32),
+                (pl.col("bin") * (end_ns / bins)).alias("start_ns"),
+                ((pl.col("bin") + 1) * (end_ns / bins)).alias("end_ns"),
+                *values,
+            )
+        )
+
+
+def checked_bins(bins: int) -> int:
+    """Give the number of bins of a timeline; raises InvalidInput unless it is 1 to 1,000,000."""
+    if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= 1_000_000:
+        raise InvalidInput(f"bins: must be from 1 to 1,000,000 (got {bins!r})", "bins", bins)
+    return bins

@@ -1,0 +1,252 @@
+"""Scenarios: a device and a program written as TOML, for the command line.
+
+The keys of a table are the fields of the spec that it stands for, so whatever the spec takes the file
+takes. ``docs/guides/scenario.md`` describes the file for its writer.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+import polars as pl
+
+from wavesim.devices import Device, device
+from wavesim.errors import InvalidInput, UnsupportedFile
+from wavesim.io.tables import Table, fail
+from wavesim.simulate import simulate
+from wavesim.workload import Copy, Graph, Kernel, Launch, Program, Record, Stream, Wait
+
+if TYPE_CHECKING:
+    from wavesim.run import Run
+
+__all__ = ["Scenario", "read_scenario"]
+
+Detail = Literal["ctas", "kernels"]
+Dispatcher = Literal["hardware", "ideal"]
+
+_DETAILS = ("ctas", "kernels")
+_DISPATCHERS = ("hardware", "ideal")
+_KEYS = ("device", "seed", "detail", "dispatcher", "kernels", "streams", "program")
+_ITEM_KINDS = ("launch", "record", "wait", "copy_ns", "graph")
+_ITEM = re.compile(r"\.?items\[(\d+)\]\.?")
+_MOST_REPEATS = 100_000
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What a scenario file describes."""
+
+    device: Device
+    program: Program
+    seed: int = 0
+    detail: Detail = "ctas"
+    dispatcher: Dispatcher = "hardware"
+
+    def simulate(self, seed: int | None = None, detail: Detail | None = None) -> Run:
+        """Simulate it; ``seed`` and ``detail`` replace the file's."""
+        return simulate(
+            self.device,
+            self.program,
+            seed=self.seed if seed is None else seed,
+            detail=self.detail if detail is None else detail,
+            dispatcher=self.dispatcher,
+        )
+
+
+def read_scenario(path: str | os.PathLike[str]) -> Scenario:
+    """Read a scenario file.
+
+    Raises:
+        UnsupportedFile: the file is no TOML; says in which line.
+        InvalidInput: a field is missing, unknown or can't be; names its path and value.
+        OSError: the file cannot be opened.
+    """
+    file = Path(path)
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise UnsupportedFile(f"{file}: no text in UTF-8, so no scenario", file) from error
+    except tomllib.TOMLDecodeError as error:
+        raise UnsupportedFile(f"{file}: not valid TOML: {error}", file) from error
+    return scenario(values, file.parent)
+
+
+def scenario(values: Mapping[str, object], folder: Path = Path()) -> Scenario:
+    """The scenario of a TOML document that is already parsed.
+
+    Args:
+        values: the document.
+        folder: the folder from which relative paths in it count.
+
+    Raises:
+        InvalidInput: as in :func:`read_scenario`.
+
+    """
+    table = Table(values, "")
+    table.keys_from(_KEYS)
+    return Scenario(
+        device=_device(table),
+        program=_program(table, folder),
+        seed=table.get("seed", int, 0),
+        detail=cast(Detail, _choice(table, "detail", _DETAILS, "ctas")),
+        dispatcher=cast(Dispatcher, _choice(table, "dispatcher", _DISPATCHERS, "hardware")),
+    )
+
+
+def _choice(table: Table, key: str, choices: tuple[str, ...], default: str) -> str:
+    value = table.get(key, str, default)
+    if value not in choices:
+        fail(table.at(key), value, f"must be one of {', '.join(choices)}")
+    return value
+
+
+def _device(table: Table) -> Device:
+    """``device = "h200"``, or a table with a name and what is different."""
+    if isinstance(table.values.get("device", ""), str):
+        return device(table.need("device", str))
+    changed = table.table("device")
+    changed.keys_from(("name", "sms", "edit"))
+    found = device(changed.need("name", str))
+    try:
+        if "sms" in changed.values:
+            found = found.scaled(sms=changed.need("sms", int))
+        if "edit" in changed.values:
+            found = found.edited(_flat(changed.table("edit").values))
+    except InvalidInput as error:
+        raise changed.within(error) from error
+    return found
+
+
+def _flat(values: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """Tables in tables as dotted paths: TOML reads ``clock.sm_mhz = 1`` as a table ``clock``."""
+    found: dict[str, object] = {}
+    for key, value in values.items():
+        if isinstance(value, dict):
+            found |= _flat(value, f"{prefix}{key}.")
+        else:
+            found[prefix + key] = value
+    return found
+
+
+def _program(table: Table, folder: Path) -> Program:
+    kernels = {name: _kernel(name, k, folder) for name, k in table.named_tables("kernels").items()}
+    if not kernels:
+        raise InvalidInput("kernels: missing; a scenario has at least one kernel", "kernels", None)
+    streams: dict[int, Stream] = {}
+    for name, stream in table.named_tables("streams").items():
+        if not (name.isascii() and name.isdigit()):
+            fail(f"streams.{name}", name, "a stream's name is its number")
+        streams[int(name)] = stream.spec(Stream)
+    if "program" in table.values:
+        items = [made for item in table.tables("program") for made in _items(item, kernels)]
+    elif len(kernels) == 1:
+        items = [_Made(f"kernels.{name}", Launch(kernel)) for name, kernel in kernels.items()]
+    else:
+        names = ", ".join(kernels)
+        why = f"program: missing; with several kernels ({names}) it says in which order they run"
+        raise InvalidInput(why, "program", None)
+    try:
+        return Program(items=[made.item for made in items], streams=streams)
+    except InvalidInput as error:
+        raise _where_written(error, items) from error
+
+
+@dataclass(frozen=True)
+class _Made:
+    """An item and the path of the table that it was made of; for a graph, its items likewise."""
+
+    path: str
+    item: Launch | Record | Wait | Copy | Graph
+    inner: tuple[_Made, ...] = ()
+
+
+def _where_written(error: InvalidInput, items: Sequence[_Made]) -> InvalidInput:
+    """The program's error with the path of the file: a repeated launch is many items there."""
+    field = error.field or ""
+    path, rest = "program", field
+    while found := _ITEM.match(rest):
+        made = items[int(found[1])]
+        path, rest, items = made.path, rest[found.end() :], made.inner
+    why = str(error).removeprefix(field).removeprefix(": ")
+    path = f"{path}.{rest}" if rest else path
+    return InvalidInput(f"{path}: {why}", path, error.value)
+
+
+def _items(table: Table, kernels: Mapping[str, Kernel], in_graph: bool = False) -> list[_Made]:
+    """The items of one table: several if a launch is repeated."""
+    kinds = [kind for kind in _ITEM_KINDS if kind in table.values]
+    if len(kinds) != 1:
+        got = " and ".join(kinds) if kinds else "none"
+        why = f"needs exactly one of {', '.join(_ITEM_KINDS)} (got {got})"
+        raise InvalidInput(f"{table.path}: {why}", table.path, got)
+    (kind,) = kinds
+    rest = Table({key: v for key, v in table.values.items() if key != kind}, table.path)
+    if kind == "launch":
+        return _launches(table, rest, kernels)
+    item: Record | Wait | Copy | Graph
+    inner: tuple[_Made, ...] = ()
+    if kind == "record":
+        item = rest.spec(Record, event=table.need("record", str))
+    elif kind == "wait":
+        item = rest.spec(Wait, event=table.need("wait", str))
+    elif kind == "copy_ns":
+        item = rest.spec(Copy, duration_ns=table.need("copy_ns", float))
+    elif in_graph:
+        raise InvalidInput(f"{table.at('graph')}: a graph holds no graph", table.at("graph"), kind)
+    else:
+        inner = tuple(m for t in table.tables("graph") for m in _items(t, kernels, in_graph=True))
+        item = rest.spec(Graph, items=tuple(made.item for made in inner))
+    return [_Made(table.path, item, inner)]
+
+
+def _launches(table: Table, rest: Table, kernels: Mapping[str, Kernel]) -> list[_Made]:
+    name = table.need("launch", str)
+    if name not in kernels:
+        fail(table.at("launch"), name, f"no such kernel; there are {', '.join(kernels)}")
+    repeat = table.get("repeat", int, 1)
+    if not 1 <= repeat <= _MOST_REPEATS:
+        fail(table.at("repeat"), repeat, f"must be from 1 to {_MOST_REPEATS:,}")
+    values = {key: value for key, value in rest.values.items() if key != "repeat"}
+    launch = Table(values, table.path).spec(Launch, kernel=kernels[name])
+    return [_Made(table.path, launch)] * repeat
+
+
+def _kernel(name: str, table: Table, folder: Path) -> Kernel:
+    work = _with_file(table.table("work"), folder)
+    return table.spec(Kernel, **{"name": name, **table.values, "work": work})
+
+
+def _with_file(table: Table, folder: Path) -> dict[str, object]:
+    """A work or duration table, with the numbers of a file in place of the file's name."""
+    values = dict(table.values)
+    if "duration" in values:
+        values["duration"] = _with_file(table.table("duration"), folder)
+    if values.get("kind") != "per_cta" or "file" not in values:
+        return values
+    table.keys_from(("kind", "file", "column", "unit"))
+    unit = _choice(table, "unit", ("ns", "cycles"), "ns")
+    return {"kind": "per_cta", unit: _column(table, folder)}
+
+
+def _column(table: Table, folder: Path) -> pl.Series:
+    file = folder / table.need("file", str)
+    readers = {".parquet": pl.read_parquet, ".csv": pl.read_csv}
+    if file.suffix not in readers:
+        fail(table.at("file"), str(file), f"must end in {' or '.join(readers)}")
+    try:
+        frame = readers[file.suffix](file)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        reason = str(error).splitlines()[0]
+        raise InvalidInput(
+            f"{table.at('file')}: cannot read {file}: {reason}", table.at("file"), str(file)
+        ) from error
+    name = table.need("column", str)
+    if name not in frame.columns:
+        fail(table.at("column"), name, f"no such column; {file} has {', '.join(frame.columns)}")
+    return frame[name]

@@ -1,0 +1,224 @@
+"""What a simulation leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from wavesim.devices import Device
+from wavesim.errors import InvalidInput
+from wavesim.frames import Source, Stored, checked_bins
+from wavesim.text import counted, time_text
+from wavesim.workload import Program
+
+if TYPE_CHECKING:
+    from wavesim.diagnose import Diagnosis
+    from wavesim.plots import Plots
+
+__all__ = ["Run"]
+
+Detail = Literal["ctas", "kernels"]
+Dispatcher = Literal["hardware", "ideal"]
+
+
+class Run:
+    """One simulation: when each kernel and each CTA ran, and where the slots' time went.
+
+    Made by :func:`wavesim.simulate` and :func:`wavesim.load`. Immutable; frames are made when they
+    are first asked for. Two runs are equal when all their CTAs ran at the same times in the same
+    places, told by ``digest``.
+
+    - ``device``, ``program``, ``seed``, ``detail``, ``dispatcher``: what was simulated.
+    - ``makespan_ps``, ``makespan_ns``: from the first host issue to the end of the last item.
+    - ``slots``: the most CTAs that the device holds at once in this run, were it full.
+    - ``digest``: 16 hex digits, equal for equal input on any machine.
+    - ``version``: of wavesim that simulated it.
+    - ``notes``: what was assumed on the way, such as measured spans that no CTA duration gives.
+    """
+
+    device: Device
+    program: Program
+    seed: int
+    detail: Detail
+    dispatcher: Dispatcher
+    makespan_ps: int
+    slots: int
+    digest: str
+    version: str
+    notes: tuple[str, ...]
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        device: Device,
+        program: Program,
+        seed: int,
+        detail: Detail,
+        dispatcher: Dispatcher,
+        makespan_ps: int,
+        slots: int,
+        digest: str,
+        version: str,
+        notes: Sequence[str] = (),
+    ) -> None:
+        vars(self).update(
+            _source=source,
+            device=device,
+            program=program,
+            seed=seed,
+            detail=detail,
+            dispatcher=dispatcher,
+            makespan_ps=makespan_ps,
+            slots=slots,
+            digest=digest,
+            version=version,
+            notes=tuple(notes),
+        )
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a run is immutable: {name} can't be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a run is immutable: {name} can't be deleted")
+
+    @property
+    def makespan_ns(self) -> float:
+        """From the first host issue to the end of the last item."""
+        return self.makespan_ps / 1e3
+
+    @cached_property
+    def kernels(self) -> pl.DataFrame:
+        """A row a launch, in issue order; columns in ``wavesim.frames.KERNELS``."""
+        return self._source.kernels()
+
+    @cached_property
+    def ctas(self) -> pl.DataFrame:
+        """A row a CTA, in the order in which they ended; columns in ``wavesim.frames.CTAS``.
+
+        Raises:
+            InvalidInput: if the run recorded kernels only.
+        """
+        frame = self._source.ctas()
+        if frame is None:
+            why = 'CTAs were not recorded; simulate with detail="ctas" to have them'
+            raise InvalidInput(f"detail: {why} (got 'kernels')", "detail", "kernels")
+        return frame
+
+    @cached_property
+    def sms(self) -> pl.DataFrame:
+        """A row an SM; columns in ``wavesim.frames.SMS``."""
+        return self._source.sms()
+
+    @cached_property
+    def ledger(self) -> pl.DataFrame:
+        """A row an account: busy, launch, fill, starved, blocked, tail, dependency.
+
+        ``time_ps`` is slot time and adds up to ``slots * makespan_ps`` exactly; ``share`` is its
+        share of that. Columns in ``wavesim.frames.LEDGER``.
+        """
+        return self._source.ledger()
+
+    def timeline(self, bins: int = 200) -> pl.DataFrame:
+        """Where slot time went, over time.
+
+        Args:
+            bins: the number of equal parts of the run, 1 to 1,000,000.
+
+        Returns:
+            A row a bin: ``bin`` u32, ``start_ns``, ``end_ns``, a share for each account (they add
+            up to 1), ``running_ctas`` (the mean number). Parts finer than a two-thousandth of the
+            run, or than a nanosecond, are interpolated.
+        """
+        return self._source.timeline(checked_bins(bins))
+
+    def diagnose(self) -> Diagnosis:
+        """What the time was lost to, and what simulated changes give back."""
+        from wavesim.diagnose import diagnose  # noqa: PLC0415 (simulates; loaded when asked for)
+
+        return diagnose(self)
+
+    @property
+    def plot(self) -> Plots:
+        """Charts: ``run.plot.timeline()``, ``.slots()``, ``.sms()``, ``.ledger()``, ``.kernels()``."""
+        from wavesim.plots import Plots  # noqa: PLC0415 (Altair takes long to load)
+
+        return Plots(self)
+
+    def to_perfetto(self, path: str | PathLike[str]) -> None:
+        """Write a trace for ui.perfetto.dev, one track a slot; gzipped if ``path`` ends in .gz.
+
+        Raises:
+            WavesimError: the file cannot be written.
+        """
+        from wavesim.io.perfetto import write_run  # noqa: PLC0415 (loaded when asked for)
+
+        write_run(self, path)
+
+    def report(self, path: str | PathLike[str]) -> None:
+        """Write a report: one HTML file that needs nothing else.
+
+        Raises:
+            WavesimError: the file cannot be written.
+        """
+        from wavesim.report import write_report  # noqa: PLC0415 (Altair takes long to load)
+
+        write_report(self, path)
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Save all of it in a folder: Parquet with a manifest; :func:`wavesim.load` reads it.
+
+        Raises:
+            WavesimError: the folder cannot be written.
+        """
+        from wavesim.io.store import save  # noqa: PLC0415 (loaded when asked for)
+
+        save(self, folder)
+
+    def stored(self) -> Stored:
+        """All frames at once, to be kept elsewhere; ``Run(stored, ...)`` is a run again."""
+        return Stored.of(self._source)
+
+    @property
+    def _source(self) -> Source:
+        source: Source = vars(self)["_source"]
+        return source
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Run):
+            return NotImplemented
+        return (self.digest, self.makespan_ps, self.slots) == (
+            other.digest,
+            other.makespan_ps,
+            other.slots,
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = {name: vars(self)[name] for name in Run.__annotations__}
+        return _restored, (self.stored(), fields)
+
+    def __repr__(self) -> str:
+        """Say what ran, how long, and where the time went."""
+        kernels = self.kernels
+        ctas = int(kernels["grid"].sum())
+        busiest = self.ledger.filter(pl.col("share") >= 0.005).sort("share", descending=True)
+        accounts = ", ".join(
+            f"{account} {share:.1%}" for account, share in busiest.select("account", "share").rows()
+        )
+        return (
+            f"Run on {self.device.name}: {time_text(self.makespan_ns)},"
+            f" {counted(kernels.height, 'kernel')}, {counted(ctas, 'CTA')}\n"
+            f"  {self.slots:,} slots: {accounts}\n"
+            f"  seed {self.seed}, digest {self.digest}"
+        )
+
+
+def _restored(stored: Stored, fields: dict[str, Any]) -> Run:
+    return Run(stored, **fields)

@@ -1,0 +1,96 @@
+"""The one function that everything else is about."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from wavesim import _wavesim
+from wavesim.devices import Device, occupancy
+from wavesim.devices import device as catalogue_device
+from wavesim.errors import InvalidInput
+from wavesim.frames import Recorded
+from wavesim.measured import solve
+from wavesim.run import Detail, Dispatcher, Run
+from wavesim.wire import translated, wire_of
+from wavesim.workload import Kernel, Launch, Measured, Program
+
+__all__ = ["occupancy", "simulate"]
+
+
+def simulate(
+    device: Device | str,
+    program: Program | Kernel,
+    *,
+    seed: int = 0,
+    detail: Literal["ctas", "kernels"] = "ctas",
+    dispatcher: Literal["hardware", "ideal"] = "hardware",
+) -> Run:
+    """Simulate a program, or one launch of a kernel, on a device.
+
+    Args:
+        device: the device, or its name in the catalogue.
+        program: what the host issues.
+        seed: of every random stream, 0 to 2^64 - 1. Equal input and seed give an equal run.
+        detail: what is recorded: ``"ctas"``, a row for each CTA; or ``"kernels"``, which is faster
+            and needs no memory for CTAs.
+        dispatcher: ``"hardware"``, as the device has it; or ``"ideal"``, which gives every free slot
+            away at once and for nothing.
+
+    Raises:
+        InvalidInput: a value that can't be, with the path of its field.
+        CannotLaunch: the device refuses a kernel; which limit, and by how much.
+        Deadlock: nothing can go on, such as a cooperative kernel that waits for CTAs that don't fit.
+        KeyboardInterrupt: Ctrl-C, within a fraction of a second.
+    """
+    target = catalogue_device(device) if isinstance(device, str) else device
+    if not isinstance(target, Device):
+        raise InvalidInput(f"device: must be a device or a name (got {device!r})", "device", device)
+    if isinstance(program, Kernel):
+        whole = Program([Launch(program)])
+    elif isinstance(program, Program):
+        whole = program
+    else:
+        why = f"program: must be a program or a kernel (got {type(program).__name__})"
+        raise InvalidInput(why, "program", program)
+    _one_of("detail", detail, get_args(Detail))
+    _one_of("dispatcher", dispatcher, get_args(Dispatcher))
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
+        raise InvalidInput(f"seed: must be from 0 to 2^64 - 1 (got {seed!r})", "seed", seed)
+
+    wire, notes = whole.wire, ()
+    if any(isinstance(launch.kernel.work, Measured) for launch in whole.launches()):
+        solved = solve(whole, target)
+        wire, notes = wire_of(whole, solved.works), solved.notes
+    try:
+        records = _wavesim.simulate(
+            target.machine, wire.program, wire.arrays, seed, detail, dispatcher
+        )
+    except InvalidInput as error:
+        found = translated(error, wire.paths)
+        raise _of_kernel(found) if isinstance(program, Kernel) else found from None
+    return Run(
+        Recorded(records),
+        device=target,
+        program=whole,
+        seed=seed,
+        detail=detail,
+        dispatcher=dispatcher,
+        makespan_ps=records.makespan_ps,
+        slots=records.slots,
+        digest=records.digest,
+        version=_wavesim.__version__,
+        notes=notes,
+    )
+
+
+def _one_of(field: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        names = " or ".join(repr(choice) for choice in choices)
+        raise InvalidInput(f"{field}: must be {names} (got {value!r})", field, value)
+
+
+def _of_kernel(error: InvalidInput) -> InvalidInput:
+    """Speak of the kernel that was given, not of the program that was made of it."""
+    made = "items[0].kernel"
+    field = (error.field or "").replace(made, "kernel", 1)
+    return type(error)(str(error).replace(made, "kernel", 1), field, error.value)

@@ -1,0 +1,190 @@
+"""What all specs have in common: frozen, checked when made, with faults that name their field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
+from pydantic_core import CoreSchema, core_schema
+
+from wavesim.errors import InvalidInput
+
+__all__ = ["LONGEST_NS", "Numbers", "Spec", "WorkloadSpec"]
+
+LONGEST_NS = 4.32e15
+"""The longest time there is, in nanoseconds (50 days), and in cycles: sums of two never overflow."""
+
+
+class Spec(BaseModel):
+    """A frozen model whose faults are :class:`wavesim.errors.InvalidInput`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __init__(self, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise as_invalid_input(error) from None
+
+    @classmethod
+    def model_validate(cls, obj: Any, **options: Any) -> Self:
+        """Read a mapping of the model's shape; raises InvalidInput."""
+        try:
+            return super().model_validate(obj, **options)
+        except ValidationError as error:
+            raise as_invalid_input(error) from None
+
+    @classmethod
+    def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
+        """Read JSON of the model's shape; raises InvalidInput."""
+        try:
+            return super().model_validate_json(json_data, **options)
+        except ValidationError as error:
+            raise as_invalid_input(error) from None
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """Show what differs from the defaults."""
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if name != "kind" and (field.is_required() or value != field.default):
+                yield name, value
+
+
+    def __str__(self) -> str:
+        return repr(self)
+
+
+class WorkloadSpec(Spec):
+    """A spec whose fields are its own: kernels, what they do, and what launches them."""
+
+    def edited(self, **changes: Any) -> Self:
+        """Give the same spec with other values in some fields, checked like a new one."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self).model_validate({**fields, **changes})
+
+
+def as_invalid_input(error: ValidationError) -> InvalidInput:
+    """Give the first fault that pydantic found as wavesim's own error."""
+    first = error.errors(include_url=False)[0]
+    path = _path_of(first["loc"])
+    value, why = first["input"], first["msg"].removeprefix("Value error, ")
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, InvalidInput):
+        if cause.field:
+            why = str(cause).removeprefix(f"{cause.field}: ")
+            path = f"{path}.{cause.field}" if path else cause.field
+            return InvalidInput(f"{path}: {why}", path, cause.value)
+        return InvalidInput(f"{path}: {cause}" if path else str(cause), path, value)
+    if first["type"] == "missing":
+        return InvalidInput(f"{path}: is needed", path, None)
+    if first["type"] == "extra_forbidden":
+        return InvalidInput(f"{path}: there is no such field (got {value!r})", path, value)
+    why = _lowered(why).replace("input should", "must").replace(
+        "be a valid dictionary or object to extract fields from", "be another kind of value"
+    )
+    return InvalidInput(f"{path}: {why} (got {shown(value)})", path, value)
+
+
+def shown(value: object) -> str:
+    """Show a value in an error: short, whatever it is."""
+    text = repr(value)
+    return text if len(text) <= 120 else f"{text[:100]}... ({type(value).__name__})"
+
+
+def _lowered(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
+
+
+TAGS: set[str] = set()
+"""Kinds of tagged unions: pydantic puts them into its locations, and no caller wrote them there."""
+
+
+def _path_of(location: Iterable[int | str]) -> str:
+    """Give a pydantic location as a path: ``("items", 0, "launch", "stream")`` is ``items[0].stream``."""
+    path = ""
+    for step in location:
+        if isinstance(step, int):
+            path += f"[{step}]"
+        elif step not in TAGS:
+            path += f".{step}" if path else step
+    return path
+
+
+class Numbers:
+    """A list of ``float64``, read in place: an array that has this type already is not copied.
+
+    Made of anything NumPy takes (arrays, lists, Polars columns). Two are equal when their numbers
+    are. What is handed out is read-only; an array that its owner changes afterwards is a spec that
+    changed, and nothing can be said of a run that reads it meanwhile.
+    """
+
+    __slots__ = ("_array",)
+
+    def __init__(self, values: object) -> None:
+        if isinstance(values, Numbers):
+            self._array = values.array
+            return
+        if isinstance(values, pl.Series):
+            values = values.to_numpy()
+        try:
+            array = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInput(f"must be a list of numbers (got {shown(values)})") from None
+        if array.ndim != 1:
+            raise InvalidInput(f"must be a list of numbers (got {array.ndim} dimensions)")
+        outside = ~((array >= 0) & (array <= LONGEST_NS))
+        if outside.any():
+            at = int(outside.argmax())
+            why = f"[{at}]: a duration is a number from 0 to {LONGEST_NS:g} (got {array[at]:g})"
+            raise InvalidInput(why)
+        self._array = array.view()
+        self._array.flags.writeable = False
+
+    @property
+    def array(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """The numbers, read-only."""
+        return self._array
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __array__(
+        self, dtype: np.dtype[Any] | None = None, copy: bool | None = None
+    ) -> np.ndarray[Any, Any]:
+        return np.array(self._array, dtype=dtype, copy=copy)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Numbers):
+            return NotImplemented
+        return self._array is other._array or bool(np.array_equal(self._array, other._array))
+
+    def __hash__(self) -> int:
+        return hash((len(self), self._array[:16].tobytes()))
+
+    def __repr__(self) -> str:
+        if len(self) <= 6:
+            return repr(self._array.tolist())
+        head = ", ".join(f"{value:g}" for value in self._array[:3])
+        return f"[{head}, ... {len(self):,} values, mean {self._array.mean():g}]"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Numbers, (np.array(self._array),)
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: type, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls,
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda numbers: numbers.array.tolist(), when_used="json"
+            ),
+        )
+
+
+def mapping_without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the fields that were set."""
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,169 @@
+"""Specs as the engine takes them: JSON beside lists of numbers, and its answers read back.
+
+The engine speaks of its own paths (``program.kernels[3].grid[0]``); a caller is told of the path he
+wrote (``items[7].kernel.grid[0]``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic_core import to_json
+
+from wavesim import _wavesim
+from wavesim.durations import Bimodal, Duration, LogNormal, PerCta
+from wavesim.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from wavesim.workload import Copy, Graph, Kernel, Launch, Program, Record, Wait
+
+__all__ = ["Wire", "check_kernel", "single_launch", "translated", "wire_of"]
+
+Array = np.ndarray[tuple[int], np.dtype[np.float64]]
+
+_ENGINE_KINDS = {"lognormal": "log_normal"}
+_EMPTY = {"duration": {"constant": {"ns": 0.0}}}
+_KERNEL = re.compile(r"^(?:program\.)?kernels\[(\d+)\]")
+_TAG = re.compile(r"\.(?:launch|record|wait|copy|graph|persistent|grid_sync|duration(?=\.\w))\b")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wire:
+    """A program for the engine."""
+
+    program: str
+    arrays: tuple[Array, ...]
+    paths: tuple[str, ...]
+    """For each of the engine's kernels, where it stands in the program."""
+
+    def check(self) -> None:
+        """Have the engine check all that needs no device; raises InvalidInput."""
+        try:
+            _wavesim.check_program(self.program, self.arrays)
+        except InvalidInput as error:
+            raise translated(error, self.paths) from None
+
+
+def wire_of(program: Program, works: Mapping[Kernel, Duration] | None = None) -> Wire:
+    """Give a program as the engine takes it.
+
+    Args:
+        program: the program.
+        works: durations found for measured kernels; one that is not there gets empty CTAs.
+    """
+    kernels: dict[Kernel, int] = {}
+    paths: list[str] = []
+
+    def items_of(items: Iterable[Launch | Record | Wait | Copy | Graph], path: str) -> list[Any]:
+        return [item_of(item, f"{path}[{i}]") for i, item in enumerate(items)]
+
+    def item_of(item: Launch | Record | Wait | Copy | Graph, path: str) -> dict[str, Any]:
+        fields = dict(item.__dict__)
+        kind = fields.pop("kind")
+        if kind == "launch":
+            kernel = fields["kernel"]
+            if kernel not in kernels:
+                kernels[kernel] = len(kernels)
+                paths.append(f"{path}.kernel")
+            fields["kernel"] = kernels[kernel]
+        elif kind == "copy":
+            fields["duration"] = {"ns": fields.pop("duration_ns")}
+        elif kind == "graph":
+            fields["items"] = items_of(fields["items"], f"{path}.items")
+        return {kind: fields}
+
+    items = items_of(program.items, "items")
+    arrays: list[Array] = []
+    wired = {
+        "kernels": [_kernel(kernel, arrays, (works or {}).get(kernel)) for kernel in kernels],
+        "items": items,
+        "streams": {number: {"priority": s.priority} for number, s in program.streams.items()},
+    }
+    return Wire(_json(wired), tuple(arrays), tuple(paths))
+
+
+def single_launch(kernel: Kernel, duration_ns: float) -> str:
+    """Give the program of one launch whose CTAs all take this time."""
+    fields = _kernel(kernel, [], None, shape_only=True)
+    fields["work"] = {"duration": {"constant": {"ns": duration_ns}}}
+    return _json({"kernels": [fields], "items": [{"launch": {"kernel": 0}}]})
+
+
+def check_kernel(kernel: Kernel) -> None:
+    """Have the engine check a kernel's shape; raises InvalidInput with the field and its value."""
+    try:
+        _wavesim.check_kernel(_json(_kernel(kernel, [], None, shape_only=True)))
+    except InvalidInput as error:
+        raise InvalidInput(str(error), error.field, _value(kernel, error)) from None
+
+
+def translated(error: InvalidInput, paths: Iterable[str]) -> InvalidInput:
+    """Give an error of the engine with the path that the caller wrote."""
+    field = error.field or ""
+    found = _KERNEL.match(field)
+    if found is not None:
+        path = tuple(paths)[int(found[1])] + field[found.end() :]
+    else:
+        path = field.removeprefix("program.")
+    path = _TAG.sub("", path)
+    message = str(error).removeprefix(field)
+    return type(error)(f"{path}{message}", path, error.value)
+
+
+def _json(value: object) -> str:
+    return to_json(value).decode()
+
+
+def _value(kernel: Kernel, error: InvalidInput) -> object:
+    """Find what stands at the error's field; what the engine read if there is no such field."""
+    name, _, index = (error.field or "").partition("[")
+    value = getattr(kernel, name, error.value)
+    return value[int(index.rstrip("]"))] if index and isinstance(value, tuple) else value
+
+
+def _kernel(
+    kernel: Kernel, arrays: list[Array], found: Duration | None, *, shape_only: bool = False
+) -> dict[str, Any]:
+    fields = dict(kernel.__dict__)
+    work = fields.pop("work") if found is None else found
+    fields["work"] = _EMPTY if shape_only else _work(work, arrays)
+    return fields
+
+
+def _work(work: Any, arrays: list[Array]) -> dict[str, Any]:
+    if isinstance(work, Duration):
+        return {"duration": _duration(work, arrays)}
+    if work.kind == "persistent":
+        duration = _duration(work.duration, arrays)
+        return {
+            "persistent": {
+                "tasks": work.tasks,
+                "duration": duration,
+                "schedule": work.schedule,
+            }
+        }
+    if work.kind == "grid_sync":
+        return {"grid_sync": {"rounds": work.rounds, "duration": _duration(work.duration, arrays)}}
+    return _EMPTY
+
+
+def _duration(duration: Duration, arrays: list[Array]) -> dict[str, Any]:
+    kind = duration.__dict__["kind"]
+    if isinstance(duration, PerCta):
+        arrays.append(duration.values.array)
+        unit = {"ns": 1.0} if duration.ns is not None else {"cycles": 1.0}
+        return {kind: {"array": len(arrays) - 1, "unit": unit}}
+    if duration.lengths == ("",):
+        return {kind: duration.span("")}
+    fields: dict[str, Any] = {length: duration.span(length) for length in duration.lengths}
+    if isinstance(duration, LogNormal):
+        fields["cv"] = duration.cv
+    if isinstance(duration, Bimodal):
+        fields["high_share"] = duration.high_share
+    return {_ENGINE_KINDS.get(kind, kind): fields}
+
+

@@ -1,0 +1,358 @@
+"""What a device is asked to do: kernels, what their CTAs do, and the programs that launch them.
+
+All of it is frozen and checked when made; ``spec.edited(field=...)`` makes a changed copy. Faults are
+:class:`wavesim.errors.InvalidInput` with the path of the field and the value it got.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from wavesim.devices import Device
+from wavesim.durations import AnyDuration, Duration, PerCta, Time, for_count
+from wavesim.errors import InvalidInput
+from wavesim.spec import TAGS, WorkloadSpec
+from wavesim.wire import Wire, check_kernel, wire_of
+
+__all__ = [
+    "Copy",
+    "Duration",
+    "Graph",
+    "GridSync",
+    "Item",
+    "Kernel",
+    "Launch",
+    "Measured",
+    "Persistent",
+    "Program",
+    "Record",
+    "Stream",
+    "Wait",
+    "Work",
+]
+
+Count = Annotated[int, Field(ge=0, lt=2**32)]
+"""What the engine counts in 32 bits; where its limits are narrower, it says so itself."""
+StreamNumber = Annotated[int, Field(ge=0, lt=2**32)]
+
+
+def _three(value: Any) -> Any:
+    """Read ``n``, ``(x,)``, ``(x, y)`` and ``(x, y, z)`` as x, y, z."""
+    if isinstance(value, Sequence) and not isinstance(value, str) and 1 <= len(value) <= 3:
+        return (*value, 1, 1)[:3]
+    return value if isinstance(value, Sequence) else (value, 1, 1)
+
+
+Dimensions = Annotated[tuple[Count, Count, Count], BeforeValidator(_three)]
+
+
+class Persistent(WorkloadSpec):
+    """A persistent kernel: its CTAs work off a list of tasks, each of its own duration.
+
+    ``schedule="static"``: CTA i of n takes tasks i, i + n, i + 2n ... ``"atomic"``: each CTA takes
+    the next task from one counter in global memory, which costs a round trip a task.
+    """
+
+    kind: Literal["persistent"] = "persistent"
+    tasks: Annotated[int, Field(ge=0, lt=2**32)]
+    duration: AnyDuration
+    schedule: Literal["static", "atomic"] = "static"
+
+    def __init__(
+        self,
+        tasks: int,
+        duration: Duration,
+        schedule: Literal["static", "atomic"] = "static",
+        **fields: Any,
+    ) -> None:
+        super().__init__(tasks=tasks, duration=duration, schedule=schedule, **fields)
+
+    def model_post_init(self, context: object) -> None:
+        """See that there is a value for each task."""
+        self.__dict__["duration"] = for_count(self.duration, self.tasks, "a task")
+
+
+class GridSync(WorkloadSpec):
+    """Rounds of work with a grid-wide barrier behind each; the kernel must be cooperative."""
+
+    kind: Literal["grid_sync"] = "grid_sync"
+    rounds: Annotated[int, Field(ge=0, lt=2**32)]
+    duration: AnyDuration
+
+    def __init__(self, rounds: int, duration: Duration, **fields: Any) -> None:
+        super().__init__(rounds=rounds, duration=duration, **fields)
+
+
+class Measured(WorkloadSpec):
+    """A kernel of which only the whole time was measured, as a profiler's trace has it.
+
+    ``span_ns``: from its first CTA's start to its last one's end. ``on``: the device that it was
+    measured on, by default the one it is simulated on. Before a run, the one CTA duration is found
+    for which the kernel, alone on that device, spans this time. On another device the duration is
+    multiplied by ``scale``, by default the ratio of the SM clocks. A span shorter than empty CTAs
+    take is replayed with empty CTAs, and ``run.notes`` says so.
+    """
+
+    kind: Literal["measured"] = "measured"
+    span_ns: Time
+    on: Device | str | None = None
+    scale: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = None
+
+    def __init__(
+        self,
+        span_ns: float,
+        on: Device | str | None = None,
+        scale: float | None = None,
+        **fields: Any,
+    ) -> None:
+        super().__init__(span_ns=span_ns, on=on, scale=scale, **fields)
+
+
+Work = Annotated[
+    AnyDuration | Persistent | GridSync | Measured,
+    Field(discriminator="kind"),
+]
+"""What the CTAs of a kernel do; in files told by ``kind``."""
+
+
+class Kernel(WorkloadSpec):
+    """A kernel's launch shape, resources and work.
+
+    Args:
+        grid: CTAs, as a number or (x, y, z).
+        block: threads a CTA, as a number or (x, y, z).
+        registers: registers a thread (AMD: architectural VGPRs); 0 if not known.
+        shared_memory: static and dynamic shared memory a CTA, in bytes; opted in where needed.
+        cluster: CTAs a cluster; the grid is a whole number of clusters.
+        barriers: named barriers a CTA; 0 if not known.
+        cooperative: all CTAs must be resident at once.
+        non_portable_cluster: allow cluster sizes that not every device takes.
+        name: for people; need not be unique.
+        work: what a CTA does: a :class:`Duration`, or one of :class:`Persistent`,
+            :class:`GridSync` and :class:`Measured`.
+
+    What only a device can say, such as that no SM holds a CTA of this size, is said when the kernel
+    is simulated.
+    """
+
+    grid: Dimensions
+    block: Dimensions = (256, 1, 1)
+    registers: Count = 32
+    shared_memory: Count = 0
+    cluster: Count = 1
+    barriers: Count = 1
+    cooperative: bool = False
+    non_portable_cluster: bool = False
+    name: str = "kernel"
+    work: Work
+
+    def __init__(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int] = 256,
+        *,
+        work: Duration | Persistent | GridSync | Measured,
+        **fields: Any,
+    ) -> None:
+        super().__init__(grid=grid, block=block, work=work, **fields)
+
+    def model_post_init(self, context: object) -> None:
+        """Have the engine check the shape, and see that there is a value for each CTA."""
+        check_kernel(self)
+        work = self.work
+        try:
+            if isinstance(work, Duration):
+                self.__dict__["work"] = for_count(work, self.ctas, "a CTA")
+            elif isinstance(work, GridSync):
+                duration = for_count(work.duration, self.ctas, "a CTA")
+                if duration is not work.duration:
+                    self.__dict__["work"] = work.edited(duration=duration)
+        except InvalidInput as error:
+            raise InvalidInput(f"work: {error}", "work", error.value) from None
+
+    @property
+    def ctas(self) -> int:
+        """CTAs of the grid."""
+        return math.prod(self.grid)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a CTA."""
+        return math.prod(self.block)
+
+
+def _launched(item: Any) -> Any:
+    return Launch(item) if isinstance(item, Kernel) else item
+
+
+class Launch(WorkloadSpec):
+    """A kernel launch.
+
+    Args:
+        kernel: what is launched.
+        stream: in which stream.
+        at_ns: the host issues it no earlier than this, counted from the start of the run.
+        dependent: programmatic dependent launch: CTAs may start before the kernel ahead of it in
+            the stream has ended.
+        trigger: its CTAs let the dependent launch behind it go as soon as they start.
+    """
+
+    kind: Literal["launch"] = "launch"
+    kernel: Kernel
+    stream: StreamNumber = 0
+    at_ns: Time | None = None
+    dependent: bool = False
+    trigger: bool = False
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        stream: int = 0,
+        at_ns: float | None = None,
+        dependent: bool = False,
+        trigger: bool = False,
+        **fields: Any,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            stream=stream,
+            at_ns=at_ns,
+            dependent=dependent,
+            trigger=trigger,
+            **fields,
+        )
+
+
+class Record(WorkloadSpec):
+    """Marks a point in a stream, as an event."""
+
+    kind: Literal["record"] = "record"
+    event: str
+    stream: StreamNumber = 0
+
+    def __init__(self, event: str, stream: int = 0, **fields: Any) -> None:
+        super().__init__(event=event, stream=stream, **fields)
+
+
+class Wait(WorkloadSpec):
+    """Holds a stream until the last :class:`Record` of the event issued before is reached."""
+
+    kind: Literal["wait"] = "wait"
+    event: str
+    stream: StreamNumber = 0
+
+    def __init__(self, event: str, stream: int = 0, **fields: Any) -> None:
+        super().__init__(event=event, stream=stream, **fields)
+
+
+class Copy(WorkloadSpec):
+    """A copy or fill by a copy engine: takes time in its stream, and no SM."""
+
+    kind: Literal["copy"] = "copy"
+    duration_ns: Time
+    stream: StreamNumber = 0
+    at_ns: Time | None = None
+
+    def __init__(
+        self, duration_ns: float, stream: int = 0, at_ns: float | None = None, **fields: Any
+    ) -> None:
+        super().__init__(duration_ns=duration_ns, stream=stream, at_ns=at_ns, **fields)
+
+
+class Graph(WorkloadSpec):
+    """Items that the host launches with one call, as a captured CUDA Graph.
+
+    Streams and events inside give the order of its nodes. A graph holds no graph.
+    """
+
+    kind: Literal["graph"] = "graph"
+    items: tuple[
+        Annotated[
+            Annotated[Launch | Record | Wait | Copy, Field(discriminator="kind")],
+            BeforeValidator(_launched),
+        ],
+        ...,
+    ]
+    stream: StreamNumber = 0
+    at_ns: Time | None = None
+
+    def __init__(
+        self,
+        items: Iterable[Launch | Record | Wait | Copy | Kernel],
+        stream: int = 0,
+        at_ns: float | None = None,
+        **fields: Any,
+    ) -> None:
+        super().__init__(items=items, stream=stream, at_ns=at_ns, **fields)
+
+
+Item = Annotated[
+    Annotated[Launch | Record | Wait | Copy | Graph, Field(discriminator="kind")],
+    BeforeValidator(_launched),
+]
+"""One thing that the host issues; in files told by ``kind``."""
+
+
+class Stream(WorkloadSpec):
+    """A stream's properties. ``priority``: lower is more urgent, clamped to the device's range."""
+
+    priority: Annotated[int, Field(ge=-(2**31), lt=2**31)] = 0
+
+
+class Program(WorkloadSpec):
+    """What a run simulates: items in the order in which the host issues them.
+
+    Streams order their own items; between streams only events do. A kernel among the items is
+    launched in stream 0. ``streams`` has the properties of those that are not plain.
+    """
+
+    items: tuple[Item, ...]
+    streams: Mapping[StreamNumber, Stream] = {}
+
+    def __init__(
+        self,
+        items: Iterable[Launch | Record | Wait | Copy | Graph | Kernel],
+        streams: Mapping[int, Stream] | None = None,
+        **fields: Any,
+    ) -> None:
+        super().__init__(items=items, streams=streams or {}, **fields)
+
+    def model_post_init(self, context: object) -> None:
+        """Have the engine check what is between the items."""
+        self.wire.check()
+
+    @cached_property
+    def wire(self) -> Wire:
+        """The engine's form of this program, with empty CTAs for measured kernels."""
+        return wire_of(self)
+
+    def launches(self) -> Iterator[Launch]:
+        """The launches, in the order of ``run.kernels``: those of a graph where it is launched."""
+        for item in self.items:
+            for inner in item.items if isinstance(item, Graph) else (item,):
+                if isinstance(inner, Launch):
+                    yield inner
+
+    def __hash__(self) -> int:
+        return hash((self.items, tuple(sorted(self.streams.items(), key=lambda item: item[0]))))
+
+    def __repr__(self) -> str:
+        streams = {item.stream for item in self.items}
+        launches = sum(1 for _ in self.launches())
+        return f"Program({len(self.items)} items, {launches} launches, {len(streams)} streams)"
+
+
+TAGS.update(("persistent", "grid_sync", "measured", "launch", "record", "wait", "copy", "graph"))
+
+
+def work_of(kernel: Kernel) -> str:
+    """Describe a kernel's work in a few words, as for a report."""
+    work = kernel.work
+    if isinstance(work, PerCta):
+        return f"one duration a CTA, {len(work.values):,} in all"
+    return repr(work)

@@ -1,0 +1,277 @@
+//! The global dispatcher: whose turn it is, and which CTA goes to which SM.
+//!
+//! Ready kernels wait by priority, then by the time at which they became ready. Only the first of them, the *head*, is given
+//! slots; the next one's turn comes when the head has no CTA left to place (the leftover policy). When a kernel becomes the
+//! head, the dispatcher goes round the groups of SMs and gives each SM that has room one CTA a visit, until it has been
+//! round once without placing any. From then on it places what fits where a slot comes back.
+
+use std::collections::{BinaryHeap, VecDeque};
+
+use super::groups::Groups;
+use super::kernel::Run;
+use super::policy::{Dispatch, Start, Visit};
+use super::sm::{Place, Sms};
+use crate::engine::Time;
+use crate::ids::{IdVec, KernelId, SmId};
+
+type Runs<'a> = IdVec<KernelId, Run<'a>>;
+
+/// A kernel's turn among the ready ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    /// Higher is sooner: minus the stream's priority, and minus the count of kernels that were ready before.
+    urgency: (i32, i64),
+    kernel: KernelId,
+}
+
+/// A slot that is on its way back to the dispatcher.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Returning {
+    pub(crate) at: Time,
+    pub(crate) place: Place,
+}
+
+/// The dispatcher's state.
+#[derive(Debug)]
+pub(crate) struct Dispatcher<P> {
+    pub(crate) policy: P,
+    groups: Groups,
+    ready: BinaryHeap<Turn>,
+    arrivals: i64,
+    /// Slots that come back, in the order of time.
+    pub(crate) returning: VecDeque<Returning>,
+    /// The next visit of the placement that is under way.
+    pub(crate) visit: Option<Visit>,
+    /// The SMs that get a CTA, when the head has fewer left than there are SMs with room.
+    chosen: Option<IdVec<SmId, bool>>,
+    /// The load of the SMs that the next cluster in each cell would get, while a kernel of clusters is placed.
+    layers: Vec<Option<u32>>,
+    cluster: Vec<SmId>,
+}
+
+/// A decision: this CTA goes there and starts then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placement {
+    pub(crate) kernel: KernelId,
+    pub(crate) place: Place,
+    pub(crate) start: Start,
+    /// Whether it was placed going round, not into a slot that had just come back.
+    pub(crate) first_round: bool,
+}
+
+impl<P: Dispatch> Dispatcher<P> {
+    pub(crate) fn new(policy: P, groups: Groups) -> Self {
+        Self {
+            policy,
+            groups,
+            ready: BinaryHeap::new(),
+            arrivals: 0,
+            returning: VecDeque::new(),
+            visit: None,
+            chosen: None,
+            layers: Vec::new(),
+            cluster: Vec::new(),
+        }
+    }
+
+    /// The kernel whose turn it is.
+    #[inline]
+    pub(crate) fn head(&self) -> Option<KernelId> {
+        self.ready.peek().map(|turn| turn.kernel)
+    }
+
+    /// A kernel is ready; `priority` is its stream's.
+    pub(crate) fn arrive(
+        &mut self,
+        kernel: KernelId,
+        priority: i32,
+        now: Time,
+        runs: &Runs<'_>,
+        sms: &Sms,
+    ) {
+        let head = self.head();
+        self.ready.push(Turn { urgency: (-priority, -self.arrivals), kernel });
+        self.arrivals += 1;
+        if self.head() != head {
+            self.go_round(now, runs, sms);
+        }
+    }
+
+    /// A CTA on this place ended at `end`: its slot comes back.
+    #[inline]
+    pub(crate) fn give_back(&mut self, place: Place, end: Time) {
+        let at = self.policy.reusable(end, place.sm());
+        debug_assert!(self.returning.back().is_none_or(|last| last.at <= at));
+        self.returning.push_back(Returning { at, place });
+    }
+
+    /// Begins to place the head going round.
+    fn go_round(&mut self, now: Time, runs: &Runs<'_>, sms: &Sms) {
+        self.visit = None;
+        self.chosen = None;
+        let Some(head) = self.head() else { return };
+        let run = &runs[head];
+        if run.cluster_launch() {
+            self.look_at_layers(run, sms);
+        } else {
+            let fits = |sm: &&SmId| sms.fits(**sm, &run.footprint);
+            let groups = 0..self.groups.count();
+            let count = |group| self.groups.sms(group).iter().filter(fits).count();
+            let room: usize = groups.map(count).sum();
+            if room == 0 {
+                return;
+            }
+            if run.left() < room as u64 {
+                self.chosen = Some(self.groups.spread(run.left() as usize, sms, &run.footprint));
+            }
+        }
+        let (groups, chosen, layers) = (&self.groups, self.chosen.as_ref(), &self.layers);
+        let mut has_room = |group| has_room(groups, chosen, layers, group, run, sms);
+        self.visit = self.policy.first_visit(now, &mut has_room);
+    }
+
+    /// Makes the visit that is due.
+    pub(crate) fn make_visit(
+        &mut self,
+        runs: &mut Runs<'_>,
+        sms: &mut Sms,
+        placed: &mut Vec<Placement>,
+    ) {
+        let (Some(visit), Some(head)) = (self.visit, self.head()) else { return };
+        if runs[head].cluster_launch() {
+            let lowest = self.layers.iter().copied().flatten().min();
+            for cell in self.groups.cells(visit.group) {
+                if runs[head].left() > 0 && self.layers[cell] == lowest {
+                    self.place_cluster(head, cell, visit.at, true, runs, sms, placed);
+                }
+            }
+            self.look_at_layers(&runs[head], sms);
+        } else {
+            for i in 0..self.groups.sms(visit.group).len() {
+                let sm = self.groups.sms(visit.group)[i];
+                let chosen = self.chosen.as_mut().is_none_or(|chosen| std::mem::take(&mut chosen[sm]));
+                if chosen && runs[head].left() > 0 && sms.fits(sm, &runs[head].footprint) {
+                    placed.push(self.place(head, sm, visit.at, true, runs, sms));
+                }
+            }
+        }
+        let run = &runs[head];
+        if run.left() == 0 {
+            self.next_head(visit.at, runs, sms);
+            return;
+        }
+        let (groups, chosen, layers) = (&self.groups, self.chosen.as_ref(), &self.layers);
+        let mut has_room = |group| has_room(groups, chosen, layers, group, run, sms);
+        self.visit = self.policy.next_visit(visit, &mut has_room);
+    }
+
+    fn next_head(&mut self, now: Time, runs: &Runs<'_>, sms: &Sms) {
+        self.ready.pop();
+        self.go_round(now + self.policy.switch(), runs, sms);
+    }
+
+    /// A slot on `sm` has come back: places what fits there now. While the dispatcher goes round it will come by.
+    #[inline]
+    pub(crate) fn refill(
+        &mut self,
+        sm: SmId,
+        now: Time,
+        runs: &mut Runs<'_>,
+        sms: &mut Sms,
+        placed: &mut Vec<Placement>,
+    ) {
+        let Some(head) = self.head() else { return };
+        if self.visit.is_some() {
+            return;
+        }
+        if runs[head].cluster_launch() {
+            let cell = self.groups.cell_of(sm);
+            while runs[head].left() > 0 && self.place_cluster(head, cell, now, false, runs, sms, placed)
+            {}
+        } else {
+            while runs[head].left() > 0 && sms.fits(sm, &runs[head].footprint) {
+                placed.push(self.place(head, sm, now, false, runs, sms));
+            }
+        }
+        if runs[head].left() == 0 {
+            self.next_head(now, runs, sms);
+        }
+    }
+
+    fn look_at_layers(&mut self, run: &Run<'_>, sms: &Sms) {
+        let cells = self.groups.cells(self.groups.count() - 1).end;
+        let size = run.cluster as usize;
+        self.layers.clear();
+        for cell in 0..cells {
+            let layer = self.groups.pick(cell, size, sms, &run.footprint, &mut self.cluster);
+            self.layers.push(layer);
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn place_cluster(
+        &mut self,
+        head: KernelId,
+        cell: usize,
+        now: Time,
+        first_round: bool,
+        runs: &mut Runs<'_>,
+        sms: &mut Sms,
+        placed: &mut Vec<Placement>,
+    ) -> bool {
+        let mut places = std::mem::take(&mut self.cluster);
+        let (size, need) = (runs[head].cluster as usize, &runs[head].footprint);
+        let found = self.groups.pick(cell, size, sms, need, &mut places).is_some();
+        if found {
+            let sent = if first_round { now } else { self.policy.cluster(now) };
+            for &sm in &places {
+                placed.push(self.place(head, sm, sent, first_round, runs, sms));
+            }
+        }
+        self.cluster = places;
+        found
+    }
+
+    #[inline]
+    fn place(
+        &mut self,
+        head: KernelId,
+        sm: SmId,
+        now: Time,
+        first_round: bool,
+        runs: &mut Runs<'_>,
+        sms: &mut Sms,
+    ) -> Placement {
+        let run = &mut runs[head];
+        let warps = run.footprint.warps;
+        let cold = sms.is_new_to(sm, head);
+        let start = self.policy.start(now, sm, warps, sms.resident_warps(sm), cold);
+        let cta = run.next(start.first);
+        let place = sms.place(sm, &run.footprint, cta);
+        Placement { kernel: head, place, start, first_round }
+    }
+
+    /// Kernels with CTAs that have no place yet, the head first.
+    pub(crate) fn waiting(&self) -> Vec<KernelId> {
+        let mut turns: Vec<_> = self.ready.iter().collect();
+        turns.sort_unstable_by(|a, b| b.cmp(a));
+        turns.into_iter().map(|turn| turn.kernel).collect()
+    }
+}
+
+/// Whether a visit to this group would place something.
+fn has_room(
+    groups: &Groups,
+    chosen: Option<&IdVec<SmId, bool>>,
+    layers: &[Option<u32>],
+    group: usize,
+    run: &Run<'_>,
+    sms: &Sms,
+) -> bool {
+    if run.cluster_launch() {
+        // Clusters are placed layer by layer: nobody gets a second one before each that can has had its first.
+        let lowest = layers.iter().copied().flatten().min();
+        return lowest.is_some() && groups.cells(group).any(|cell| layers[cell] == lowest);
+    }
+    groups.sms(group).iter().any(|&sm| chosen.is_none_or(|chosen| chosen[sm]) && sms.fits(sm, &run.footprint))
+}

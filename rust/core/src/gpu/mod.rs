@@ -1,0 +1,530 @@
+//! The model of the machine, a file for each box of the block diagram:
+//!
+//! ```text
+//!  host calls          ready kernels            CTAs                    slots
+//!  ---------> front_end ------------> dispatcher ----> sm (+ work, sync) ---+
+//!                 ^                      ^                                  |
+//!                 |   complete kernels   |        slots that come back      |
+//!                 +----------------------+<---------------------------------+
+//! ```
+//!
+//! [`Machine`] is the loop around them: it takes what happens next and lets the box it concerns act.
+
+mod dispatcher;
+mod front_end;
+mod groups;
+mod kernel;
+mod policy;
+mod sm;
+mod sync;
+mod work;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::device::{Device, Shape};
+use crate::engine::{EventQueue, Time};
+use crate::error::{Error, Result};
+use crate::ids::{CtaId, Id, IdVec, KernelId, SmId};
+use crate::records::ledger::Bookkeeper;
+use crate::records::{Account, CtaColumns, Digest, KernelColumns, Records, SmColumns};
+use crate::simulate::{Detail, Dispatcher as DispatcherKind, Options};
+use crate::workload::{Program, Work};
+
+use dispatcher::{Dispatcher, Placement};
+use front_end::{FrontEnd, OpId, OpKind};
+use groups::Groups;
+use kernel::Run;
+use policy::{Dispatch, hardware::Hardware, ideal::Ideal};
+use sm::{Footprint, Place, Sms};
+use sync::{Next, Sync};
+use work::Sampler;
+
+/// Something that happens to few: host calls, kernels, copies. What happens to CTAs has a queue of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    /// The host makes its next call.
+    Call,
+    /// An operation is ready.
+    Ready(OpId),
+    /// A copy has ended, or a kernel is complete.
+    Complete(OpId),
+}
+
+/// The machine while it runs a program.
+struct Machine<'a, P> {
+    program: &'a Program,
+    options: Options,
+    front_end: FrontEnd,
+    dispatcher: Dispatcher<P>,
+    sms: Sms,
+    runs: IdVec<KernelId, Run<'a>>,
+    /// What CTAs do next: they end, or ask their process for the next step.
+    steps: EventQueue,
+    happenings: BinaryHeap<Reverse<(Time, u64, Happening)>>,
+    sequence: u64,
+    resident_kernels: usize,
+    max_resident_kernels: usize,
+    waiting_kernels: std::collections::VecDeque<KernelId>,
+    /// Kept until the makespan is reached.
+    books: Option<Bookkeeper>,
+    closed_books: Option<Bookkeeper>,
+    ctas: Option<CtaColumns>,
+    digest: Digest,
+    makespan: Time,
+    /// Operations whose last CTA has not ended.
+    running_ops: usize,
+    resident_ctas: u64,
+    placed: Vec<Placement>,
+    ready: Vec<(OpId, Time)>,
+}
+
+/// How many events pass between two looks at whether the caller wants to stop.
+const EVENTS_BETWEEN_CHECKS: u32 = 1 << 16;
+
+/// Runs a program on a device.
+pub(crate) fn run(
+    device: &Device,
+    program: &Program,
+    arrays: &[&[f64]],
+    options: &Options,
+    interrupted: &mut dyn FnMut() -> bool,
+) -> Result<Records> {
+    let groups = Groups::new(device);
+    match options.dispatcher {
+        DispatcherKind::Hardware => {
+            let policy = Hardware::new(device, options.seed);
+            Machine::new(device, program, arrays, options, policy, groups)?.run(device, interrupted)
+        }
+        DispatcherKind::Ideal => {
+            let policy = Ideal::new(groups.count());
+            Machine::new(device, program, arrays, options, policy, groups)?.run(device, interrupted)
+        }
+    }
+}
+
+impl<'a, P: Dispatch> Machine<'a, P> {
+    fn new(
+        device: &Device,
+        program: &'a Program,
+        arrays: &[&'a [f64]],
+        options: &Options,
+        policy: P,
+        groups: Groups,
+    ) -> Result<Self> {
+        let front_end = FrontEnd::new(program, device)?;
+        let footprints = footprints(device, program)?;
+        let cycle_ps = device.clock.cycles_to_ps(1.0);
+        let runs: IdVec<KernelId, Run<'a>> = front_end
+            .launches
+            .iter()
+            .map(|(id, launch)| {
+                let kernel = &program.kernels[launch.kernel];
+                let priority = program.streams.get(&launch.stream).map_or(0, |s| s.priority);
+                let duration = match &kernel.work {
+                    Work::Duration(duration)
+                    | Work::Persistent { duration, .. }
+                    | Work::GridSync { duration, .. } => duration,
+                };
+                let launch_number = id.index() as u64;
+                let sampler = Sampler::new(duration, arrays, cycle_ps, options.seed, launch_number);
+                let mut run = Run::new(
+                    id,
+                    launch.op,
+                    launch.kernel,
+                    launch.stream,
+                    priority.clamp(device.launch.greatest_priority, 0),
+                    footprints[launch.kernel],
+                    (kernel.cluster, kernel.cluster_launch),
+                    kernel.ctas(),
+                    sampler,
+                    Sync::new(kernel, device),
+                );
+                run.trigger = launch.trigger;
+                run.held_by = u32::from(launch.dependent);
+                run
+            })
+            .collect();
+        let running_ops = front_end.unfinished();
+        Ok(Self {
+            program,
+            options: *options,
+            front_end,
+            dispatcher: Dispatcher::new(policy, groups),
+            sms: Sms::new(device),
+            runs,
+            steps: EventQueue::new(),
+            happenings: BinaryHeap::new(),
+            sequence: 0,
+            resident_kernels: 0,
+            max_resident_kernels: device.launch.resident_kernels as usize,
+            waiting_kernels: std::collections::VecDeque::new(),
+            books: Some(Bookkeeper::new()),
+            closed_books: None,
+            ctas: (options.detail == Detail::Ctas).then(CtaColumns::default),
+            digest: Digest::default(),
+            makespan: Time::ZERO,
+            running_ops,
+            resident_ctas: 0,
+            placed: Vec::new(),
+            ready: Vec::new(),
+        })
+    }
+
+    fn run(mut self, device: &Device, interrupted: &mut dyn FnMut() -> bool) -> Result<Records> {
+        if let Some(at) = self.front_end.next_call(Time::ZERO) {
+            self.happen(at, Happening::Call);
+        }
+        let mut until_check = EVENTS_BETWEEN_CHECKS;
+        while self.step() {
+            until_check -= 1;
+            if until_check == 0 {
+                until_check = EVENTS_BETWEEN_CHECKS;
+                if interrupted() {
+                    return Err(Error::Interrupted);
+                }
+            }
+        }
+        if self.front_end.finished() { Ok(self.close(device)) } else { Err(self.deadlock()) }
+    }
+
+    /// Lets the next thing happen; false if there is none. At equal times kernels come before slots that come back, these
+    /// before the dispatcher's visits, and those before CTAs.
+    #[inline]
+    fn step(&mut self) -> bool {
+        let happening = self.happenings.peek().map_or(Time::MAX, |Reverse((at, _, _))| *at);
+        let returning = self.dispatcher.returning.front().map_or(Time::MAX, |slot| slot.at);
+        let visit = self.dispatcher.visit.map_or(Time::MAX, |visit| visit.at);
+        let step = self.steps.peek().unwrap_or(Time::MAX);
+        let first = happening.min(returning).min(visit).min(step);
+        if first == Time::MAX {
+            return false;
+        }
+        if let Some(books) = &mut self.books {
+            books.advance(first);
+        }
+        if happening == first {
+            if let Some(Reverse((_, _, what))) = self.happenings.pop() {
+                self.on_happening(what, first);
+            }
+        } else if returning == first {
+            self.on_return(first);
+        } else if visit == first {
+            self.dispatcher.make_visit(&mut self.runs, &mut self.sms, &mut self.placed);
+            self.on_placed(first);
+            self.idle_changes();
+        } else if let Some((_, place)) = self.steps.pop() {
+            self.on_step(Place(place), first);
+        }
+        true
+    }
+
+    fn happen(&mut self, at: Time, what: Happening) {
+        self.happenings.push(Reverse((at, self.sequence, what)));
+        self.sequence += 1;
+    }
+
+    fn on_happening(&mut self, what: Happening, now: Time) {
+        match what {
+            Happening::Call => {
+                let (ops, host_free) = self.front_end.call(now);
+                for op in ops.map(OpId::from_index) {
+                    if let OpKind::Kernel(kernel) = self.front_end.kind(op) {
+                        self.runs[kernel].times.issue = now;
+                    }
+                    if let Some(at) = self.front_end.issue(op, now) {
+                        self.happen(at, Happening::Ready(op));
+                    }
+                }
+                if let Some(at) = self.front_end.next_call(host_free) {
+                    self.happen(at, Happening::Call);
+                }
+            }
+            Happening::Ready(op) => match self.front_end.kind(op) {
+                OpKind::Copy(duration) => self.happen(now + duration, Happening::Complete(op)),
+                OpKind::Kernel(kernel) if self.resident_kernels < self.max_resident_kernels => {
+                    self.arrive(kernel, now);
+                }
+                OpKind::Kernel(kernel) => self.waiting_kernels.push_back(kernel),
+            },
+            Happening::Complete(op) => self.complete(op, now),
+        }
+        self.idle_changes();
+    }
+
+    fn arrive(&mut self, kernel: KernelId, now: Time) {
+        self.resident_kernels += 1;
+        self.runs[kernel].times.ready = now;
+        let priority = self.runs[kernel].priority;
+        self.dispatcher.arrive(kernel, priority, now, &self.runs, &self.sms);
+    }
+
+    /// An operation is complete: its last slot has come back, or its copy has ended.
+    fn complete(&mut self, op: OpId, now: Time) {
+        match self.front_end.kind(op) {
+            OpKind::Copy(_) => {
+                self.running_ops -= 1;
+                self.makespan = self.makespan.max(now);
+            }
+            OpKind::Kernel(_) => {
+                self.resident_kernels -= 1;
+                if let Some(next) = self.waiting_kernels.pop_front() {
+                    self.arrive(next, now);
+                }
+            }
+        }
+        let mut ready = std::mem::take(&mut self.ready);
+        self.front_end.complete(op, now, &mut ready);
+        for (op, at) in ready.drain(..) {
+            self.happen(at, Happening::Ready(op));
+        }
+        self.ready = ready;
+        let dependents: Vec<KernelId> = self.front_end.dependents(op).collect();
+        for kernel in dependents {
+            self.release(kernel, now);
+        }
+        self.end_books();
+    }
+
+    /// The kernel ahead of a dependently launched one is complete: its CTAs begin their work.
+    fn release(&mut self, kernel: KernelId, now: Time) {
+        let run = &mut self.runs[kernel];
+        run.held_by -= 1;
+        run.work_from = now;
+        for place in std::mem::take(&mut run.parked) {
+            self.begin(kernel, place, now);
+        }
+    }
+
+    /// CTAs have been placed at `now`: those that need not wait begin.
+    #[inline]
+    fn on_placed(&mut self, now: Time) {
+        let mut placed = std::mem::take(&mut self.placed);
+        for placement in placed.drain(..) {
+            let Placement { kernel, place, start, first_round } = placement;
+            let latency = start.first.since(now);
+            let account = if first_round { Account::Fill } else { Account::Starved };
+            self.resident_ctas += 1;
+            let run = &mut self.runs[kernel];
+            run.times.dispatch_ps += u128::from(latency.0);
+            let (held, work_from) = (run.held_by > 0, run.work_from);
+            if let Some(books) = &mut self.books {
+                books.assign(latency, account);
+            }
+            if held {
+                self.runs[kernel].parked.push(place);
+            } else {
+                self.begin(kernel, place, start.all.max(work_from));
+            }
+        }
+        self.placed = placed;
+    }
+
+    /// A CTA begins its work.
+    #[inline]
+    fn begin(&mut self, kernel: KernelId, place: Place, at: Time) {
+        let cta = self.sms.resident(place).cta;
+        let run = &mut self.runs[kernel];
+        let at = run.sync.begin(cta, at, &mut run.sampler);
+        self.steps.push(at, place.0);
+    }
+
+    /// A CTA's step is due: it ends, or goes on.
+    #[inline]
+    fn on_step(&mut self, place: Place, now: Time) {
+        let resident = self.sms.resident(place);
+        let run = &mut self.runs[resident.kernel];
+        match run.sync.next(resident.cta, place, now, &mut run.sampler) {
+            Next::End => {}
+            Next::At(at) => return self.steps.push(at, place.0),
+            Next::Waits => return,
+            Next::Released(released) => {
+                for (at, place) in released {
+                    self.steps.push(at, place.0);
+                }
+                return;
+            }
+        }
+        run.end(resident.start, now);
+        let all_ended = run.ended == run.ctas;
+        self.sms.ended(place, now, now - resident.start);
+        self.resident_ctas -= 1;
+        if let Some(books) = &mut self.books {
+            books.end();
+        }
+        self.makespan = self.makespan.max(now);
+        self.digest.word(u64::from(resident.kernel.0) << 32 | u64::from(resident.cta));
+        self.digest.word(u64::from(place.0));
+        self.digest.word(resident.start.0);
+        self.digest.word(now.0);
+        if let Some(ctas) = &mut self.ctas {
+            ctas.kernel.push(resident.kernel);
+            ctas.cta.push(CtaId(resident.cta));
+            ctas.sm.push(place.sm());
+            ctas.slot.push(place.slot());
+            ctas.start.push(resident.start);
+            ctas.end.push(now);
+        }
+        self.dispatcher.give_back(place, now);
+        if all_ended {
+            self.running_ops -= 1;
+            self.idle_changes();
+            self.end_books();
+        }
+    }
+
+    /// A slot has come back.
+    #[inline]
+    fn on_return(&mut self, now: Time) {
+        let Some(slot) = self.dispatcher.returning.pop_front() else { return };
+        let place = slot.place;
+        let resident = self.sms.resident(place);
+        let run = &mut self.runs[resident.kernel];
+        run.returned += 1;
+        let (op, complete) = (run.op, run.returned == run.ctas);
+        let footprint = run.footprint;
+        self.sms.free(place, &footprint);
+        if let Some(books) = &mut self.books {
+            books.free();
+        }
+        let head = self.dispatcher.head();
+        self.dispatcher.refill(place.sm(), now, &mut self.runs, &mut self.sms, &mut self.placed);
+        self.on_placed(now);
+        if self.dispatcher.head() != head {
+            self.idle_changes();
+        }
+        if complete {
+            self.signal(op, now);
+            self.complete(op, now);
+            self.idle_changes();
+        }
+    }
+
+    fn signal(&mut self, op: OpId, now: Time) {
+        let mut ready = std::mem::take(&mut self.ready);
+        self.front_end.signal(op, now, &mut ready);
+        for (op, at) in ready.drain(..) {
+            self.happen(at, Happening::Ready(op));
+        }
+        self.ready = ready;
+    }
+
+    /// Settles to which account idle slots belong from now on.
+    fn idle_changes(&mut self) {
+        let (free, returning) = if self.dispatcher.head().is_some() {
+            (Account::Blocked, Account::Starved)
+        } else {
+            let account = if self.resident_ctas == 0 {
+                Account::Launch
+            } else if self.front_end.holds_work() {
+                Account::Dependency
+            } else {
+                Account::Tail
+            };
+            (account, account)
+        };
+        if let Some(books) = &mut self.books {
+            books.idle_as(free, returning);
+        }
+    }
+
+    /// Nothing is left that could use a slot: the makespan is reached.
+    fn end_books(&mut self) {
+        if self.running_ops == 0 && self.books.is_some() {
+            self.closed_books = self.books.take();
+        }
+    }
+
+    fn close(mut self, device: &Device) -> Records {
+        let widest = self.runs.values().map(|run| run.footprint.residency).max().unwrap_or(1);
+        let slots_per_sm = widest.max(self.sms.most_resident());
+        let slots = self.sms.count() as u64 * u64::from(slots_per_sm);
+        let books = self.closed_books.take().unwrap_or_else(Bookkeeper::new);
+        Records {
+            kernels: kernel_columns(&self.runs, self.sms.count()),
+            ctas: self.ctas.take(),
+            sms: sm_columns(&self.sms, device),
+            ledger: books.close(slots),
+            slots,
+            makespan: self.makespan,
+            digest: self.digest.value(),
+        }
+    }
+
+    fn deadlock(&self) -> Error {
+        Error::Deadlock { at_ns: self.makespan.0 / 1000, who: String::new() }
+    }
+}
+
+/// What a CTA of each of the program's kernels takes of an SM; an error for the first that can't launch.
+fn footprints(device: &Device, program: &Program) -> Result<Vec<Footprint>> {
+    program
+        .kernels
+        .iter()
+        .enumerate()
+        .map(|(i, kernel)| {
+            let field = format!("program.kernels[{i}]");
+            let shape = Shape {
+                threads: kernel.threads(),
+                registers: kernel.registers,
+                accumulation_registers: 0,
+                shared_bytes: kernel.shared_memory,
+                barriers: kernel.barriers,
+                cluster: kernel.cluster,
+                cluster_launch: kernel.cluster_launch || kernel.cluster > 1,
+                non_portable_cluster: kernel.non_portable_cluster,
+            };
+            let occupancy = device.occupancy(&shape);
+            match occupancy.refusal {
+                Some(refusal) => Err(Error::CannotLaunch {
+                    field,
+                    kernel: kernel.name.clone(),
+                    device: device.name.clone(),
+                    why: refusal.text,
+                }),
+                None => Ok(Footprint::new(&occupancy, kernel.barriers, &device.limits)),
+            }
+        })
+        .collect()
+}
+
+fn kernel_columns(runs: &IdVec<KernelId, Run<'_>>, sms: usize) -> KernelColumns {
+    let mut columns = KernelColumns::default();
+    for run in runs.values() {
+        let times = &run.times;
+        let slots = sms as u128 * u128::from(run.footprint.residency);
+        columns.kernel.push(run.spec as u32);
+        columns.stream.push(run.stream);
+        columns.ctas.push(run.ctas);
+        columns.residency.push(run.footprint.residency);
+        columns.issue.push(times.issue);
+        columns.ready.push(times.ready);
+        columns.start.push(times.start);
+        columns.placed.push(times.placed);
+        columns.end.push(times.end);
+        columns.busy_ps.push(times.busy_ps);
+        columns.dispatch_ps.push(times.dispatch_ps);
+        let tail = slots * u128::from(times.end.since(times.placed).0);
+        columns.tail_ps.push(tail.saturating_sub(times.tail_busy_ps));
+    }
+    columns
+}
+
+fn sm_columns(sms: &Sms, device: &Device) -> SmColumns {
+    let mut gpc_of = IdVec::<SmId, u16>::filled(0, sms.count());
+    for (i, gpc) in device.topology.gpcs.iter().enumerate() {
+        for sm in gpc.sms() {
+            gpc_of[sm] = i as u16;
+        }
+    }
+    let mut columns = SmColumns::default();
+    for ((sm, &gpc), usage) in gpc_of.iter().zip(sms.usage()) {
+        columns.sm.push(sm);
+        columns.gpc.push(gpc);
+        columns.ctas.push(usage.ctas);
+        columns.busy_ps.push(usage.busy_ps);
+        columns.active.push(usage.active);
+        columns.last_end.push(usage.last_end);
+    }
+    columns
+}

@@ -1,0 +1,183 @@
+//! The dispatcher as the silicon has it: one serial server for the whole die.
+//!
+//! A kernel that finds an empty machine is placed in visits: the dispatcher goes round the GPCs and gives each SM one CTA a
+//! visit, which takes it only a few cycles. A slot that comes back goes another way: the end of its CTA is a message to a
+//! server that takes them one at a time, and the next CTA goes where that message came from. So the first placement is
+//! several times as fast as what follows, and what follows does not get faster with more SMs.
+//!
+//! TPCs that are left over from incomplete GPCs form groups that take small clusters only. The dispatcher comes by them
+//! first, and then once in a while between the full GPCs, at no cost of its own.
+
+use rand_core::Rng;
+
+use super::{Dispatch, Start, Visit};
+use crate::device::Device;
+use crate::engine::{Time, rng};
+use crate::ids::{IdVec, SmId};
+
+/// Visits to full GPCs after the first visit to the left-over TPCs, and after each further one, until the next.
+const FULL_BETWEEN: (u32, u32) = (5, 6);
+
+/// The timings, in time; and what is busy until when.
+#[derive(Debug)]
+pub(crate) struct Hardware {
+    visit: Time,
+    refill: Time,
+    cluster: Time,
+    cluster_latency: Time,
+    switch: Time,
+    cold: Time,
+    sm_interval: Time,
+    setup: Setup,
+    crowded_setup: Setup,
+    crowded_warps: u32,
+    max_setup: Time,
+    rounds: Rounds,
+    server_free: Time,
+    sms: IdVec<SmId, SmPort>,
+}
+
+/// What an SM takes to set up a CTA.
+#[derive(Clone, Copy, Debug)]
+struct Setup {
+    cta: u64,
+    warp: u64,
+}
+
+/// Whose turn it is among the groups.
+#[derive(Debug)]
+struct Rounds {
+    full: Vec<usize>,
+    left_over: Vec<usize>,
+    /// Position in `full`. It stays from one kernel to the next, so that kernels begin with different GPCs.
+    next: usize,
+    /// Visits to full GPCs until the left-over TPCs' turn.
+    until_left_over: u32,
+    first: bool,
+}
+
+/// The way to one SM.
+#[derive(Clone, Copy, Debug, Default)]
+struct SmPort {
+    send: Time,
+    back: Time,
+    next_start: Time,
+    setup_free: Time,
+}
+
+impl Hardware {
+    pub(crate) fn new(device: &Device, seed: u64) -> Self {
+        let dispatch = &device.dispatch;
+        let time = |cycles: f64| Time(device.clock.cycles_to_ps(cycles).round() as u64);
+        let mut sms = IdVec::filled(SmPort::default(), device.sm_count());
+        let (mut full, mut left_over) = (Vec::new(), Vec::new());
+        for gpc in &device.topology.gpcs {
+            let far = if gpc.far { 1.0 } else { 0.0 };
+            for group in &gpc.groups {
+                let index = full.len() + left_over.len();
+                if group.max_cluster.is_some() { &mut left_over } else { &mut full }.push(index);
+                for &sm in &group.sms {
+                    sms[sm].send = time(dispatch.send_cycles + far * dispatch.far_send_cycles);
+                    sms[sm].back = time(dispatch.return_cycles + far * dispatch.far_return_cycles);
+                }
+            }
+        }
+        let random = rng::stream(seed, "first group", 0).next_u64();
+        let next = (random % full.len().max(1) as u64) as usize;
+        let setup = |cta, warp| Setup { cta: time(cta).0, warp: time(warp).0 };
+        Self {
+            visit: time(dispatch.visit_cycles),
+            refill: time(dispatch.refill_cycles),
+            cluster: time(dispatch.cluster_cycles),
+            cluster_latency: time(dispatch.cluster_latency_cycles),
+            switch: Time((device.launch.switch_ns * 1e3).round() as u64),
+            cold: time(dispatch.cold_cycles),
+            sm_interval: time(dispatch.sm_interval_cycles),
+            setup: setup(dispatch.setup_cycles, dispatch.setup_warp_cycles),
+            crowded_setup: setup(dispatch.crowded_setup_cycles, dispatch.crowded_setup_warp_cycles),
+            crowded_warps: dispatch.crowded_warps as u32,
+            max_setup: time(dispatch.max_setup_cycles),
+            rounds: Rounds { full, left_over, next, until_left_over: 0, first: true },
+            server_free: Time::ZERO,
+            sms,
+        }
+    }
+
+    /// One message at the server.
+    #[inline]
+    fn serve(&mut self, arrival: Time) -> Time {
+        self.server_free = self.server_free.max(arrival) + self.refill;
+        self.server_free
+    }
+}
+
+impl Rounds {
+    fn next(&mut self, has_room: &mut dyn FnMut(usize) -> bool) -> Option<usize> {
+        let count = self.full.len();
+        let full = (0..count)
+            .map(|turn| (self.next + turn) % count)
+            .find(|&turn| has_room(self.full[turn]));
+        if self.until_left_over == 0 || full.is_none() {
+            let left_over = self.left_over.iter().copied().find(|&group| has_room(group));
+            if left_over.is_some() {
+                self.until_left_over = if self.first { FULL_BETWEEN.0 } else { FULL_BETWEEN.1 };
+                self.first = false;
+                return left_over;
+            }
+        }
+        let turn = full?;
+        self.next = (turn + 1) % count;
+        self.until_left_over = self.until_left_over.saturating_sub(1);
+        Some(self.full[turn])
+    }
+}
+
+impl Dispatch for Hardware {
+    fn first_visit(&mut self, now: Time, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
+        self.rounds.until_left_over = 0;
+        self.rounds.first = true;
+        self.rounds.next(has_room).map(|group| Visit { at: now, group })
+    }
+
+    fn next_visit(&mut self, last: Visit, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
+        let free = self.rounds.left_over.contains(&last.group);
+        let at = if free { last.at } else { last.at + self.visit };
+        self.rounds.next(has_room).map(|group| Visit { at, group })
+    }
+
+    #[inline]
+    fn reusable(&mut self, end: Time, sm: SmId) -> Time {
+        self.serve(end + self.sms[sm].back)
+    }
+
+    fn signalled(&mut self, at: Time, sm: SmId) -> Time {
+        self.serve(at + self.sms[sm].back)
+    }
+
+    fn cluster(&mut self, now: Time) -> Time {
+        self.server_free = self.server_free.max(now) + self.cluster;
+        self.server_free + self.cluster_latency
+    }
+
+    #[inline]
+    fn start(&mut self, sent: Time, sm: SmId, warps: u32, resident_warps: u32, cold: bool) -> Start {
+        let port = &mut self.sms[sm];
+        let mut first = sent + port.send;
+        if cold {
+            first += self.cold;
+        }
+        first = first.max(port.next_start);
+        port.next_start = first + self.sm_interval;
+        let roomy = self.crowded_warps.saturating_sub(resident_warps).min(warps);
+        let crowded = warps - roomy;
+        let cta = if crowded == 0 { self.setup.cta } else { self.crowded_setup.cta };
+        let warps = u64::from(roomy) * self.setup.warp + u64::from(crowded) * self.crowded_setup.warp;
+        let all = first.max(port.setup_free) + Time(cta + warps).min(self.max_setup);
+        port.setup_free = all;
+        Start { first, all }
+    }
+
+    fn switch(&self) -> Time {
+        self.switch
+    }
+}

@@ -1,0 +1,55 @@
+//! The ideal dispatcher: free, breadth first over all SMs, and never a slot idle for its sake.
+
+use super::{Dispatch, Start, Visit};
+use crate::engine::Time;
+use crate::ids::SmId;
+
+/// Costs nothing.
+#[derive(Debug)]
+pub(crate) struct Ideal {
+    groups: usize,
+}
+
+impl Ideal {
+    pub(crate) fn new(groups: usize) -> Self {
+        Self { groups }
+    }
+
+    /// The first group from `from` on that has room.
+    fn visit(&self, at: Time, from: usize, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
+        let turns = (from..from + self.groups).map(|turn| turn % self.groups);
+        turns.into_iter().find(|&group| has_room(group)).map(|group| Visit { at, group })
+    }
+}
+
+impl Dispatch for Ideal {
+    fn first_visit(&mut self, now: Time, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
+        self.visit(now, 0, has_room)
+    }
+
+    fn next_visit(&mut self, last: Visit, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
+        self.visit(last.at, last.group + 1, has_room)
+    }
+
+    #[inline]
+    fn reusable(&mut self, end: Time, _sm: SmId) -> Time {
+        end
+    }
+
+    fn signalled(&mut self, at: Time, _sm: SmId) -> Time {
+        at
+    }
+
+    fn cluster(&mut self, now: Time) -> Time {
+        now
+    }
+
+    #[inline]
+    fn start(&mut self, sent: Time, _sm: SmId, _warps: u32, _resident_warps: u32, _cold: bool) -> Start {
+        Start { first: sent, all: sent }
+    }
+
+    fn switch(&self) -> Time {
+        Time::ZERO
+    }
+}

@@ -1,0 +1,53 @@
+//! Policies: one small trait for each question that machines answer differently, one file for each answer.
+
+pub(crate) mod hardware;
+pub(crate) mod ideal;
+
+use crate::engine::Time;
+use crate::ids::SmId;
+
+/// How fast, and over which groups of SMs first, a dispatcher gives CTAs away. Which kernel's turn it is and which CTA fits
+/// where is not policy: the dispatcher itself counts that.
+pub(crate) trait Dispatch {
+    /// A kernel that found free slots at `now` is placed in visits to groups of SMs: the first one, to a group that
+    /// `has_room`.
+    fn first_visit(&mut self, now: Time, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit>;
+
+    /// The visit after this one.
+    fn next_visit(&mut self, last: Visit, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit>;
+
+    /// A CTA on `sm` ran its last instruction at `end`: when its slot can be given away again. Never earlier than what it
+    /// answered before.
+    fn reusable(&mut self, end: Time, sm: SmId) -> Time;
+
+    /// A CTA signalled at `at` that the dependent launch behind it may begin: when the dispatcher knows.
+    fn signalled(&mut self, at: Time, sm: SmId) -> Time;
+
+    /// A cluster goes into slots that came back at `now`: when it is sent.
+    fn cluster(&mut self, now: Time) -> Time;
+
+    /// A CTA of `warps` warps is sent at `sent` to `sm`, where `resident_warps` are already; `cold` if the SM has not run
+    /// this launch yet.
+    fn start(&mut self, sent: Time, sm: SmId, warps: u32, resident_warps: u32, cold: bool) -> Start;
+
+    /// From the last placement of one kernel to the first of the next.
+    fn switch(&self) -> Time;
+}
+
+/// One visit of the dispatcher to a group of SMs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Visit {
+    /// When.
+    pub(crate) at: Time,
+    /// Which group, in the order of the device's list.
+    pub(crate) group: usize,
+}
+
+/// When a CTA starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Start {
+    /// Its first instruction.
+    pub(crate) first: Time,
+    /// All of its warps have been set up.
+    pub(crate) all: Time,
+}

@@ -1,0 +1,238 @@
+//! The SMs: what each has left of its resources, and which of its slots are taken.
+
+use crate::device::{Device, Limits, Occupancy};
+use crate::engine::Time;
+use crate::ids::{Id, IdVec, KernelId, SlotId, SmId};
+
+/// What a CTA of a kernel takes of an SM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Footprint {
+    pub(crate) warps: u32,
+    registers: u32,
+    shared_bytes: u32,
+    barriers: u32,
+    /// What the SM's shared memory is set to for this kernel.
+    carve_out_bytes: u32,
+    /// CTAs an SM holds when all are of this footprint.
+    pub(crate) residency: u32,
+}
+
+impl Footprint {
+    pub(crate) fn new(occupancy: &Occupancy, barriers: u32, limits: &Limits) -> Self {
+        // The driver sets the smallest split of shared memory and L1 that does not cost residency.
+        let wanted = occupancy.ctas_per_sm * occupancy.shared_per_cta_bytes;
+        let carve_out = limits.carve_outs_bytes.iter().find(|&&size| size >= wanted);
+        Self {
+            carve_out_bytes: carve_out.copied().unwrap_or(limits.shared_bytes),
+            warps: occupancy.warps_per_cta,
+            registers: occupancy.registers_per_cta,
+            shared_bytes: occupancy.shared_per_cta_bytes,
+            barriers,
+            residency: occupancy.ctas_per_sm,
+        }
+    }
+}
+
+/// Slots are numbered within an SM and kept as bits of one word.
+const MAX_SLOTS: u32 = 64;
+
+/// One SM.
+#[derive(Clone, Debug)]
+struct Sm {
+    ctas: u32,
+    warps: u32,
+    registers: u32,
+    shared_bytes: u32,
+    barriers: u32,
+    /// What shared memory is set to while CTAs are resident.
+    carve_out_bytes: u32,
+    resident: u32,
+    /// The footprint that all residents share, if they do.
+    uniform: Option<Footprint>,
+    taken: u64,
+    last_kernel: Option<KernelId>,
+    active_since: Time,
+    record: Usage,
+}
+
+/// What one SM has done so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    pub(crate) ctas: u64,
+    pub(crate) busy_ps: u128,
+    pub(crate) active: Time,
+    pub(crate) last_end: Time,
+}
+
+/// One CTA in its place.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Resident {
+    pub(crate) kernel: KernelId,
+    pub(crate) cta: u32,
+    pub(crate) start: Time,
+}
+
+/// All SMs and the CTAs on them.
+#[derive(Debug)]
+pub(crate) struct Sms {
+    sms: IdVec<SmId, Sm>,
+    residents: Vec<Resident>,
+    most_resident: u32,
+    all_warps: u32,
+}
+
+/// An SM and one of its slots as one small number, which the event queue carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place(pub(crate) u32);
+
+impl Place {
+    fn new(sm: SmId, slot: u32) -> Self {
+        Self(sm.index() as u32 * MAX_SLOTS + slot)
+    }
+
+    #[inline]
+    pub(crate) fn sm(self) -> SmId {
+        SmId((self.0 / MAX_SLOTS) as u16)
+    }
+
+    #[inline]
+    pub(crate) fn slot(self) -> SlotId {
+        SlotId((self.0 % MAX_SLOTS) as u16)
+    }
+}
+
+impl Sms {
+    pub(crate) fn new(device: &Device) -> Self {
+        let limits: &Limits = &device.limits;
+        let sm = Sm {
+            ctas: limits.ctas.min(MAX_SLOTS),
+            warps: limits.warps,
+            registers: limits.registers,
+            shared_bytes: limits.shared_bytes,
+            barriers: limits.barriers.unwrap_or(u32::MAX),
+            carve_out_bytes: 0,
+            resident: 0,
+            uniform: None,
+            taken: 0,
+            last_kernel: None,
+            active_since: Time::ZERO,
+            record: Usage::default(),
+        };
+        let count = device.sm_count();
+        Self {
+            sms: IdVec::filled(sm, count),
+            residents: vec![Resident::default(); count * MAX_SLOTS as usize],
+            most_resident: 0,
+            all_warps: limits.warps,
+        }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.sms.len()
+    }
+
+    /// The most CTAs that one SM held at once.
+    pub(crate) fn most_resident(&self) -> u32 {
+        self.most_resident
+    }
+
+    /// CTAs on an SM.
+    #[inline]
+    pub(crate) fn resident_on(&self, sm: SmId) -> u32 {
+        self.sms[sm].resident
+    }
+
+    /// Warps on an SM.
+    #[inline]
+    pub(crate) fn resident_warps(&self, sm: SmId) -> u32 {
+        self.all_warps - self.sms[sm].warps
+    }
+
+    /// Whether an SM has not run this launch yet.
+    #[inline]
+    pub(crate) fn is_new_to(&self, sm: SmId, kernel: KernelId) -> bool {
+        self.sms[sm].last_kernel != Some(kernel)
+    }
+
+    /// Whether one more CTA fits. An idle SM is set to any split of shared memory and L1; a busy one stays as it is, so it
+    /// takes no kernel that needs a larger one.
+    #[inline]
+    pub(crate) fn fits(&self, sm: SmId, need: &Footprint) -> bool {
+        let sm = &self.sms[sm];
+        if sm.resident == 0 || sm.uniform.as_ref() == Some(need) {
+            return sm.resident < need.residency;
+        }
+        sm.ctas > 0
+            && sm.warps >= need.warps
+            && sm.registers >= need.registers
+            && sm.carve_out_bytes >= need.carve_out_bytes
+            && sm.shared_bytes >= need.shared_bytes
+            && sm.barriers >= need.barriers
+    }
+
+    /// Puts a CTA on an SM where it fits; it starts at `start`.
+    #[inline]
+    pub(crate) fn place(&mut self, id: SmId, need: &Footprint, cta: Resident) -> Place {
+        let sm = &mut self.sms[id];
+        if sm.resident == 0 {
+            sm.carve_out_bytes = need.carve_out_bytes;
+            sm.shared_bytes = need.carve_out_bytes;
+        }
+        sm.ctas -= 1;
+        sm.warps -= need.warps;
+        // Alone on the SM, a footprint may hold as many CTAs as the rules of residency say; the plain sums below are only
+        // compared where kernels mix.
+        sm.registers = sm.registers.wrapping_sub(need.registers);
+        sm.shared_bytes = sm.shared_bytes.wrapping_sub(need.shared_bytes);
+        sm.barriers = sm.barriers.wrapping_sub(need.barriers);
+        if sm.resident == 0 {
+            sm.uniform = Some(*need);
+            sm.active_since = cta.start;
+        } else if sm.uniform.as_ref() != Some(need) {
+            sm.uniform = None;
+        }
+        sm.resident += 1;
+        sm.last_kernel = Some(cta.kernel);
+        self.most_resident = self.most_resident.max(sm.resident);
+        let slot = sm.taken.trailing_ones();
+        sm.taken |= 1 << slot;
+        let place = Place::new(id, slot);
+        self.residents[place.0 as usize] = cta;
+        place
+    }
+
+    #[inline]
+    pub(crate) fn resident(&self, place: Place) -> Resident {
+        self.residents[place.0 as usize]
+    }
+
+    /// The CTA at this place has run its last instruction.
+    #[inline]
+    pub(crate) fn ended(&mut self, place: Place, end: Time, busy: Time) {
+        let record = &mut self.sms[place.sm()].record;
+        record.ctas += 1;
+        record.busy_ps += u128::from(busy.0);
+        record.last_end = end;
+    }
+
+    /// The CTA's place and resources can be given away again.
+    #[inline]
+    pub(crate) fn free(&mut self, place: Place, need: &Footprint) {
+        let sm = &mut self.sms[place.sm()];
+        sm.ctas += 1;
+        sm.warps += need.warps;
+        sm.registers = sm.registers.wrapping_add(need.registers);
+        sm.shared_bytes = sm.shared_bytes.wrapping_add(need.shared_bytes);
+        sm.barriers = sm.barriers.wrapping_add(need.barriers);
+        sm.resident -= 1;
+        sm.taken &= !(1 << place.slot().0);
+        if sm.resident == 0 {
+            sm.record.active += sm.record.last_end.since(sm.active_since);
+        }
+    }
+
+    /// What each SM did, by number.
+    pub(crate) fn usage(&self) -> impl Iterator<Item = Usage> + '_ {
+        self.sms.values().map(|sm| sm.record)
+    }
+}

@@ -1,0 +1,95 @@
+//! The one function that everything else is about.
+
+use serde::{Deserialize, Serialize};
+
+use crate::device::Device;
+use crate::error::Result;
+use crate::gpu;
+use crate::records::Records;
+use crate::workload::Program;
+
+/// How much is recorded. What is not recorded costs nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Detail {
+    /// Kernels, SMs and the ledger.
+    Kernels,
+    /// A row a CTA as well.
+    #[default]
+    Ctas,
+}
+
+/// Which dispatcher places the CTAs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dispatcher {
+    /// As the device has it: one serial server.
+    #[default]
+    Hardware,
+    /// Free: a slot is given away the moment its CTA ends.
+    Ideal,
+}
+
+/// What a run may choose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Options {
+    /// Of all random streams.
+    pub seed: u64,
+    /// How much is recorded.
+    pub detail: Detail,
+    /// Which dispatcher.
+    pub dispatcher: Dispatcher,
+}
+
+/// Simulates a program on a device.
+///
+/// `arrays` are the lists of numbers that the program's durations refer to. `interrupted` is asked now and then whether the
+/// caller wants to stop.
+///
+/// # Errors
+/// [`Error::Invalid`](crate::Error::Invalid) or [`Error::CannotLaunch`](crate::Error::CannotLaunch) for a program or device
+/// that can't be, [`Error::Deadlock`](crate::Error::Deadlock) if the run can't go on, and
+/// [`Error::Interrupted`](crate::Error::Interrupted).
+///
+/// ```
+/// use wavesim::device::catalogue;
+/// use wavesim::workload::{Duration, Kernel, Program, Span, Work};
+/// use wavesim::{Options, simulate};
+///
+/// let kernel = Kernel {
+///     work: Work::Duration(Duration::Constant(Span::Ns(2_000.0))),
+///     ..Kernel::of(1_056, 256)
+/// };
+/// let h200 = catalogue::device("h200")?;
+/// let run = simulate(&h200, &Program::of(kernel), &[], &Options::default(), &mut || false)?;
+/// assert_eq!(run.kernels.ctas, [1_056]);
+/// # Ok::<(), wavesim::Error>(())
+/// ```
+pub fn simulate(
+    device: &Device,
+    program: &Program,
+    arrays: &[&[f64]],
+    options: &Options,
+    interrupted: &mut dyn FnMut() -> bool,
+) -> Result<Records> {
+    let lengths: Vec<usize> = arrays.iter().map(|array| array.len()).collect();
+    device.validate().map_err(|e| e.within("device"))?;
+    program.validate(&lengths).map_err(|e| e.within("program"))?;
+    check_numbers(arrays)?;
+    gpu::run(device, program, arrays, options, interrupted)
+}
+
+/// Lists come straight from the caller: a negative or missing number in one is found before the run.
+fn check_numbers(arrays: &[&[f64]]) -> Result<()> {
+    for (a, array) in arrays.iter().enumerate() {
+        if let Some(i) = array.iter().position(|value| !(0.0..=crate::workload::work::LONGEST).contains(value)) {
+            return Err(crate::Error::invalid(
+                format!("arrays[{a}][{i}]"),
+                array[i],
+                "a duration is a number from 0 to 4.32e15 (50 days in nanoseconds)",
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,11 @@
+//! What the machine is asked to do: kernels, what their CTAs do, and the program that launches them.
+//!
+//! These are specs: plain data, never changed once [`Program::validate`] has passed.
+
+pub mod kernel;
+pub mod program;
+pub mod work;
+
+pub use kernel::Kernel;
+pub use program::{Copy, Graph, Item, Launch, Program, Record, Stream, Wait};
+pub use work::{Duration, Span, Tasks, Work};

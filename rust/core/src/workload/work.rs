@@ -1,0 +1,195 @@
+//! What a CTA does, as far as its time goes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// A span of time in the unit in which its owner thinks: nanoseconds, or cycles of the SM clock.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Span {
+    /// Nanoseconds.
+    Ns(f64),
+    /// Cycles of the SM clock.
+    Cycles(f64),
+}
+
+impl Span {
+    /// In picoseconds, given the picoseconds of a cycle.
+    pub fn ps(self, cycle_ps: f64) -> f64 {
+        match self {
+            Self::Ns(ns) => ns * 1e3,
+            Self::Cycles(cycles) => cycles * cycle_ps,
+        }
+    }
+
+    pub(crate) fn validate(self, field: &str) -> Result<()> {
+        let (Self::Ns(value) | Self::Cycles(value)) = self;
+        check_span(field, value)
+    }
+}
+
+/// The longest duration, in nanoseconds: 50 days.
+pub(crate) const LONGEST: f64 = 4.32e15;
+
+/// Cycles are at most as long as nanoseconds on any clock over 1 GHz; the bound only keeps sums from overflowing.
+fn check_span(field: &str, value: f64) -> Result<()> {
+    if (0.0..=LONGEST).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::invalid(field, value, "a duration is a number from 0 to 4.32e15 (50 days)"))
+}
+
+/// How long each CTA (or task) takes, from its first instruction to its last.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Duration {
+    /// All the same.
+    Constant(Span),
+    /// Uniform from `low` to `high`.
+    Uniform {
+        /// The shortest.
+        low: Span,
+        /// The longest.
+        high: Span,
+    },
+    /// Normal, with negative draws set to zero.
+    Normal {
+        /// The mean, before negative draws are set to zero.
+        mean: Span,
+        /// The standard deviation, likewise.
+        std: Span,
+    },
+    /// Log-normal, given by the mean and the coefficient of variation of the durations themselves.
+    LogNormal {
+        /// The mean.
+        mean: Span,
+        /// Standard deviation over mean.
+        cv: f64,
+    },
+    /// Exponential.
+    Exponential {
+        /// The mean.
+        mean: Span,
+    },
+    /// One of two values.
+    Bimodal {
+        /// The one.
+        low: Span,
+        /// The other.
+        high: Span,
+        /// How often the other.
+        high_share: f64,
+    },
+    /// A list with one value a CTA (or task), in the order of their ids.
+    PerCta {
+        /// Which of the program's number lists.
+        array: usize,
+        /// What one unit of the list is; `{"ns": 1.0}` or `{"cycles": 1.0}`, usually.
+        unit: Span,
+    },
+}
+
+impl Duration {
+    pub(crate) fn validate(&self, count: u64, arrays: &[usize]) -> Result<()> {
+        match *self {
+            Self::Constant(span) => span.validate("constant"),
+            Self::Uniform { low, high } => {
+                low.validate("uniform.low")?;
+                high.validate("uniform.high")?;
+                if low.ps(500.0) > high.ps(500.0) {
+                    let why = "the shortest is longer than the longest";
+                    return Err(Error::invalid("uniform.low", format!("{low:?}"), why));
+                }
+                Ok(())
+            }
+            Self::Normal { mean, std } => {
+                mean.validate("normal.mean")?;
+                std.validate("normal.std")
+            }
+            Self::LogNormal { mean, cv } => {
+                mean.validate("log_normal.mean")?;
+                if !(0.0..=100.0).contains(&cv) {
+                    let why = "a coefficient of variation lies from 0 to 100";
+                    return Err(Error::invalid("log_normal.cv", cv, why));
+                }
+                Ok(())
+            }
+            Self::Exponential { mean } => mean.validate("exponential.mean"),
+            Self::Bimodal { low, high, high_share } => {
+                low.validate("bimodal.low")?;
+                high.validate("bimodal.high")?;
+                if !(0.0..=1.0).contains(&high_share) {
+                    let why = "a share lies from 0 to 1";
+                    return Err(Error::invalid("bimodal.high_share", high_share, why));
+                }
+                Ok(())
+            }
+            Self::PerCta { array, unit } => {
+                unit.validate("per_cta.unit")?;
+                match arrays.get(array) {
+                    None => Err(Error::invalid("per_cta.array", array, "no such list of numbers")),
+                    Some(&len) if len as u64 != count => Err(Error::invalid(
+                        "per_cta.array",
+                        format!("a list of {len} values"),
+                        format!("one value a CTA is needed, {count} in all"),
+                    )),
+                    Some(_) => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// How a persistent kernel's CTAs come by their tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tasks {
+    /// CTA `i` of `n` takes tasks `i`, `i + n`, `i + 2n` ...
+    Static,
+    /// Each CTA takes the next task from an atomic counter in global memory.
+    Atomic,
+}
+
+/// What the CTAs of a kernel do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Work {
+    /// Each CTA runs for its own time.
+    Duration(Duration),
+    /// A persistent kernel: its CTAs work off a list of tasks.
+    Persistent {
+        /// How many tasks.
+        tasks: u64,
+        /// How long each takes.
+        duration: Duration,
+        /// How a CTA gets its next one.
+        schedule: Tasks,
+    },
+    /// Rounds of work with a grid-wide barrier behind each; needs a cooperative launch.
+    GridSync {
+        /// How many rounds.
+        rounds: u32,
+        /// How long a CTA works in each.
+        duration: Duration,
+    },
+}
+
+impl Work {
+    pub(crate) fn validate(&self, ctas: u64, arrays: &[usize]) -> Result<()> {
+        match self {
+            Self::Duration(duration) => {
+                duration.validate(ctas, arrays).map_err(|e| e.within("duration"))
+            }
+            Self::Persistent { tasks, duration, .. } => {
+                if *tasks > u64::from(u32::MAX) {
+                    return Err(Error::invalid("persistent.tasks", tasks, "at most 4294967295 tasks"));
+                }
+                duration.validate(*tasks, arrays).map_err(|e| e.within("persistent.duration"))
+            }
+            Self::GridSync { duration, .. } => {
+                duration.validate(ctas, arrays).map_err(|e| e.within("grid_sync.duration"))
+            }
+        }
+    }
+}
