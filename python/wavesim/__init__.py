@@ -9,8 +9,8 @@ Which CTA runs on which SM, when, and what the time was lost to::
     run.ledger  # where the slots' time went
     run.diagnose()  # what to change, and what that gives back
 
-It is a timing model: it runs no CUDA code and computes no results. Times are nanoseconds, frames are
-Polars frames, and every fault of the input is a :class:`wavesim.errors.InvalidInput`.
+It is a timing model: it runs no CUDA code and computes no results. Times are nanoseconds, frames
+are Polars frames, and every fault of the input is a :class:`wavesim.errors.InvalidInput`.
 """
 
 from __future__ import annotations

@@ -6,6 +6,25 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "Frame",
+    "Machine",
+    "RunRecords",
+    "__version__",
+    "catalogue_device",
+    "catalogue_find",
+    "catalogue_names",
+    "check_kernel",
+    "check_program",
+    "generic_device",
+    "limits_of",
+    "occupancies",
+    "occupancy",
+    "scaled_device",
+    "simulate",
+    "span_ps",
+]
+
 __version__: str
 
 @final

@@ -1,8 +1,8 @@
 """How long each CTA (or task) takes, from its first instruction to its last.
 
 Every kind can be given in nanoseconds or in cycles of the SM clock; cycles follow the clock of the
-device that runs them. Random kinds draw from a stream of their own for each launch, derived from the
-run's seed.
+device that runs them. Random kinds draw from a stream of their own for each launch, derived from
+the run's seed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ import numpy as np
 from pydantic import Field
 
 from wavesim.errors import InvalidInput
-from wavesim.spec import LONGEST_NS, TAGS, Numbers, WorkloadSpec, mapping_without_none, shown
+from wavesim.spec import (
+    LONGEST_NS,
+    TAGS,
+    Editable,
+    Numbers,
+    Spec,
+    mapping_without_none,
+    shown,
+)
 
 __all__ = ["AnyDuration", "Duration", "PerCta"]
 
@@ -31,7 +39,7 @@ def _fields_of(length: str) -> tuple[str, str]:
     return (f"{length}_ns", f"{length}_cycles") if length else ("ns", "cycles")
 
 
-class Duration(WorkloadSpec):
+class Duration(Editable, Spec):
     """How long each CTA takes. Made by its constructors, such as ``Duration.constant(ns=500)``.
 
     Each raises :class:`wavesim.errors.InvalidInput` for times that are negative, not numbers, or

@@ -1,7 +1,8 @@
 """The frames of a run: their columns, and where they come from.
 
-Times are nanoseconds from the start of the run, which is the first host issue; slot time is the time
-of one slot (one CTA's place on an SM). Frames come from the engine without a copy, or from a folder.
+Times are nanoseconds from the start of the run, which is the first host issue; slot time is the
+time of one slot (one CTA's place on an SM). Frames come from the engine without a copy, or from a
+folder.
 """
 
 from __future__ import annotations
@@ -174,9 +175,9 @@ class Stored:
         count, end_ns = kept.height, float(kept["end_ns"].max() or 0.0)  # type: ignore[arg-type]
         if bins == count:
             return kept
-        edges = pl.DataFrame(
-            {"edge": sorted({i * bins for i in range(count + 1)} | {i * count for i in range(bins)})}
-        )  # in units of the run over count x bins: whole numbers, so parts are exact
+        # In units of the run over count x bins edges are whole numbers, and parts are exact.
+        of_kept, of_bins = range(0, count * bins + 1, bins), range(0, count * bins, count)
+        edges = pl.DataFrame({"edge": sorted({*of_kept, *of_bins})})
         values = [*ACCOUNTS, "running_ctas"]
         parts = (
             edges.with_columns(width=pl.col("edge").shift(-1) - pl.col("edge"))

@@ -2,7 +2,7 @@
 
 A trace has one time a kernel: from its first CTA's start to its last one's end. What a CTA took is
 the duration for which the simulated kernel, alone on the device of the trace, spans that time. The
-span grows with the duration, so the two are found by a bracketed secant: where CTAs run for long, the
+span grows with the duration, so it is found by a bracketed secant: where CTAs run for long, the
 span is a straight line of the duration, and two or three simulations are enough.
 """
 

@@ -144,7 +144,7 @@ class Run:
 
     @property
     def plot(self) -> Plots:
-        """Charts: ``run.plot.timeline()``, ``.slots()``, ``.sms()``, ``.ledger()``, ``.kernels()``."""
+        """Charts: ``run.plot.timeline()``, ``slots()``, ``sms()``, ``ledger()``, ``kernels()``."""
         from wavesim.plots import Plots  # noqa: PLC0415 (Altair takes long to load)
 
         return Plots(self)

@@ -33,13 +33,13 @@ def simulate(
         seed: of every random stream, 0 to 2^64 - 1. Equal input and seed give an equal run.
         detail: what is recorded: ``"ctas"``, a row for each CTA; or ``"kernels"``, which is faster
             and needs no memory for CTAs.
-        dispatcher: ``"hardware"``, as the device has it; or ``"ideal"``, which gives every free slot
-            away at once and for nothing.
+        dispatcher: ``"hardware"``, as the device has it; or ``"ideal"``, which gives every free
+            slot away at once and for nothing.
 
     Raises:
         InvalidInput: a value that can't be, with the path of its field.
         CannotLaunch: the device refuses a kernel; which limit, and by how much.
-        Deadlock: nothing can go on, such as a cooperative kernel that waits for CTAs that don't fit.
+        Deadlock: nothing can go on, such as a grid barrier that waits for CTAs that don't fit.
         KeyboardInterrupt: Ctrl-C, within a fraction of a second.
     """
     target = catalogue_device(device) if isinstance(device, str) else device
@@ -57,7 +57,7 @@ def simulate(
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
         raise InvalidInput(f"seed: must be from 0 to 2^64 - 1 (got {seed!r})", "seed", seed)
 
-    wire, notes = whole.wire, ()
+    wire, notes = whole.wire, tuple[str, ...]()
     if any(isinstance(launch.kernel.work, Measured) for launch in whole.launches()):
         solved = solve(whole, target)
         wire, notes = wire_of(whole, solved.works), solved.notes

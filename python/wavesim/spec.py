@@ -12,16 +12,16 @@ from pydantic_core import CoreSchema, core_schema
 
 from wavesim.errors import InvalidInput
 
-__all__ = ["LONGEST_NS", "Numbers", "Spec", "WorkloadSpec"]
+__all__ = ["LONGEST_NS", "Editable", "Numbers", "Spec"]
 
 LONGEST_NS = 4.32e15
-"""The longest time there is, in nanoseconds (50 days), and in cycles: sums of two never overflow."""
+"""The longest time there is, in nanoseconds (50 days) and in cycles: sums of two never overflow."""
 
 
 class Spec(BaseModel):
     """A frozen model whose faults are :class:`wavesim.errors.InvalidInput`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -52,16 +52,16 @@ class Spec(BaseModel):
             if name != "kind" and (field.is_required() or value != field.default):
                 yield name, value
 
-
     def __str__(self) -> str:
         return repr(self)
 
 
-class WorkloadSpec(Spec):
-    """A spec whose fields are its own: kernels, what they do, and what launches them."""
+class Editable:
+    """A spec whose fields can be given other values."""
 
     def edited(self, **changes: Any) -> Self:
         """Give the same spec with other values in some fields, checked like a new one."""
+        assert isinstance(self, Spec)
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         return type(self).model_validate({**fields, **changes})
 
@@ -82,9 +82,8 @@ def as_invalid_input(error: ValidationError) -> InvalidInput:
         return InvalidInput(f"{path}: is needed", path, None)
     if first["type"] == "extra_forbidden":
         return InvalidInput(f"{path}: there is no such field (got {value!r})", path, value)
-    why = _lowered(why).replace("input should", "must").replace(
-        "be a valid dictionary or object to extract fields from", "be another kind of value"
-    )
+    why = _lowered(why).replace("input should", "must")
+    why = why.replace("valid dictionary or object to extract fields from", "spec or its fields")
     return InvalidInput(f"{path}: {why} (got {shown(value)})", path, value)
 
 
@@ -103,7 +102,7 @@ TAGS: set[str] = set()
 
 
 def _path_of(location: Iterable[int | str]) -> str:
-    """Give a pydantic location as a path: ``("items", 0, "launch", "stream")`` is ``items[0].stream``."""
+    """Give a location as a path: ``("items", 0, "launch", "at_ns")`` is ``items[0].at_ns``."""
     path = ""
     for step in location:
         if isinstance(step, int):

@@ -19,7 +19,7 @@ KERNEL_HEADINGS = {
     "mean_ns": "mean",
     "grid": "grid",
     "block": "block",
-    "residency": "CTAs an SM",
+    "residency": "CTAs/SM",
     "limiter": "limited by",
     "waves": "waves",
     "utilization": "slots busy",

@@ -165,5 +165,3 @@ def _duration(duration: Duration, arrays: list[Array]) -> dict[str, Any]:
     if isinstance(duration, Bimodal):
         fields["high_share"] = duration.high_share
     return {_ENGINE_KINDS.get(kind, kind): fields}
-
-

@@ -1,7 +1,7 @@
 """What a device is asked to do: kernels, what their CTAs do, and the programs that launch them.
 
-All of it is frozen and checked when made; ``spec.edited(field=...)`` makes a changed copy. Faults are
-:class:`wavesim.errors.InvalidInput` with the path of the field and the value it got.
+All of it is frozen and checked when made; ``spec.edited(field=...)`` makes a changed copy. Faults
+are :class:`wavesim.errors.InvalidInput` with the path of the field and the value it got.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field
 from wavesim.devices import Device
 from wavesim.durations import AnyDuration, Duration, PerCta, Time, for_count
 from wavesim.errors import InvalidInput
-from wavesim.spec import TAGS, WorkloadSpec
+from wavesim.spec import TAGS, Editable, Spec
 from wavesim.wire import Wire, check_kernel, wire_of
 
 __all__ = [
@@ -51,7 +51,7 @@ def _three(value: Any) -> Any:
 Dimensions = Annotated[tuple[Count, Count, Count], BeforeValidator(_three)]
 
 
-class Persistent(WorkloadSpec):
+class Persistent(Editable, Spec):
     """A persistent kernel: its CTAs work off a list of tasks, each of its own duration.
 
     ``schedule="static"``: CTA i of n takes tasks i, i + n, i + 2n ... ``"atomic"``: each CTA takes
@@ -77,7 +77,7 @@ class Persistent(WorkloadSpec):
         self.__dict__["duration"] = for_count(self.duration, self.tasks, "a task")
 
 
-class GridSync(WorkloadSpec):
+class GridSync(Editable, Spec):
     """Rounds of work with a grid-wide barrier behind each; the kernel must be cooperative."""
 
     kind: Literal["grid_sync"] = "grid_sync"
@@ -88,7 +88,7 @@ class GridSync(WorkloadSpec):
         super().__init__(rounds=rounds, duration=duration, **fields)
 
 
-class Measured(WorkloadSpec):
+class Measured(Editable, Spec):
     """A kernel of which only the whole time was measured, as a profiler's trace has it.
 
     ``span_ns``: from its first CTA's start to its last one's end. ``on``: the device that it was
@@ -120,7 +120,7 @@ Work = Annotated[
 """What the CTAs of a kernel do; in files told by ``kind``."""
 
 
-class Kernel(WorkloadSpec):
+class Kernel(Editable, Spec):
     """A kernel's launch shape, resources and work.
 
     Args:
@@ -190,7 +190,7 @@ def _launched(item: Any) -> Any:
     return Launch(item) if isinstance(item, Kernel) else item
 
 
-class Launch(WorkloadSpec):
+class Launch(Editable, Spec):
     """A kernel launch.
 
     Args:
@@ -228,7 +228,7 @@ class Launch(WorkloadSpec):
         )
 
 
-class Record(WorkloadSpec):
+class Record(Editable, Spec):
     """Marks a point in a stream, as an event."""
 
     kind: Literal["record"] = "record"
@@ -239,7 +239,7 @@ class Record(WorkloadSpec):
         super().__init__(event=event, stream=stream, **fields)
 
 
-class Wait(WorkloadSpec):
+class Wait(Editable, Spec):
     """Holds a stream until the last :class:`Record` of the event issued before is reached."""
 
     kind: Literal["wait"] = "wait"
@@ -250,7 +250,7 @@ class Wait(WorkloadSpec):
         super().__init__(event=event, stream=stream, **fields)
 
 
-class Copy(WorkloadSpec):
+class Copy(Editable, Spec):
     """A copy or fill by a copy engine: takes time in its stream, and no SM."""
 
     kind: Literal["copy"] = "copy"
@@ -264,7 +264,7 @@ class Copy(WorkloadSpec):
         super().__init__(duration_ns=duration_ns, stream=stream, at_ns=at_ns, **fields)
 
 
-class Graph(WorkloadSpec):
+class Graph(Editable, Spec):
     """Items that the host launches with one call, as a captured CUDA Graph.
 
     Streams and events inside give the order of its nodes. A graph holds no graph.
@@ -298,13 +298,13 @@ Item = Annotated[
 """One thing that the host issues; in files told by ``kind``."""
 
 
-class Stream(WorkloadSpec):
+class Stream(Editable, Spec):
     """A stream's properties. ``priority``: lower is more urgent, clamped to the device's range."""
 
     priority: Annotated[int, Field(ge=-(2**31), lt=2**31)] = 0
 
 
-class Program(WorkloadSpec):
+class Program(Editable, Spec):
     """What a run simulates: items in the order in which the host issues them.
 
     Streams order their own items; between streams only events do. A kernel among the items is

@@ -189,7 +189,7 @@ class Analysis:
         """
         others = [one if isinstance(one, Device) else catalogue_device(one) for one in devices]
         base = changing.Baseline(
-            self._replay_device, self.plan, self.stamps, self.cta_ns, self.replay.makespan_ns
+            self.device, self.plan, self.stamps, self.cta_ns, self.replay.makespan_ns
         )
         rows = changing.in_one_graph(base) if graph else []
         rows += changing.on_devices(base, others)

@@ -77,8 +77,8 @@ def on_devices(base: Baseline, others: Sequence[Device]) -> list[dict[str, Any]]
       bandwidth ratio and with how many CTAs of the kernel share the device.
 
     Neither knows of new instructions, tensor cores or a larger L2. The host calls keep their times:
-    a trace that is host bound stays so on any device. Where a kernel's launch shape is refused there
-    is no answer, and ``note`` says why. A trace without launch shapes has no rows.
+    a trace that is host bound stays so on any device. Where a kernel's launch shape is refused,
+    there is no answer, and ``note`` says why. A trace without launch shapes has no rows.
     """
     rows: list[dict[str, Any]] = []
     if not base.plan.kernels():
@@ -106,12 +106,14 @@ def _scaling(
     def compute(row: Row) -> float:
         on_an_sm = min(row["residency"], math.ceil(row["grid"] / source.sms))
         there = min(fits[row["id"]], math.ceil(row["grid"] / target.sms))
-        return source.clock.sm_mhz / target.clock.sm_mhz * there / on_an_sm
+        clocks = source.clock.sm_mhz / target.clock.sm_mhz
+        return float(clocks * there / on_an_sm)
 
     def bandwidth(row: Row) -> float:
         at_once = min(row["grid"], source.sms * row["residency"])
         there = min(row["grid"], target.sms * fits[row["id"]])
-        return source.dram.reached_gb_s / target.dram.reached_gb_s * there / at_once
+        reached = source.dram.reached_gb_s / target.dram.reached_gb_s
+        return float(reached * there / at_once)
 
     return compute if bound == "compute" else bandwidth
 

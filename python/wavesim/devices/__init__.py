@@ -17,6 +17,7 @@ from wavesim.devices.parts import (
     LaunchTimings,
     Limits,
     Provenance,
+    SyncTimings,
     Topology,
 )
 
@@ -33,6 +34,7 @@ __all__ = [
     "Occupancy",
     "Provenance",
     "Refusal",
+    "SyncTimings",
     "Topology",
     "device",
     "devices",

@@ -20,6 +20,7 @@ from wavesim.devices.parts import (
     LaunchTimings,
     Limits,
     Provenance,
+    SyncTimings,
     Topology,
 )
 from wavesim.errors import InvalidInput
@@ -48,6 +49,7 @@ class Device(Spec):
     clock: Clock
     dispatch: Dispatch
     launch: LaunchTimings
+    sync: SyncTimings
     l2: L2
     dram: Dram
     provenance: Mapping[str, Provenance]
@@ -87,7 +89,7 @@ class Device(Spec):
         ``topology.gpcs`` stands for the whole list of GPCs; its entry is the number of SMs of each.
         """
         found: dict[str, Any] = {}
-        for part in ("limits", "clock", "dispatch", "launch", "l2", "dram"):
+        for part in ("limits", "clock", "dispatch", "launch", "sync", "l2", "dram"):
             for field, value in getattr(self, part):
                 if value is not None and not isinstance(value, str):
                     found[f"{part}.{field}"] = value

@@ -23,6 +23,7 @@ __all__ = [
     "LaunchTimings",
     "Limits",
     "Provenance",
+    "SyncTimings",
     "Topology",
 ]
 
@@ -132,13 +133,18 @@ class Dispatch(Spec):
     """How fast the global dispatcher places CTAs; cycles are SM cycles."""
 
     deal: Literal["gpc_bursts", "round_robin"]
-    """The pattern over the GPCs: bursts, breadth first (NVIDIA), or CTA i to GPC i mod n (AMD)."""
+    """The pattern over the GPCs: bursts, breadth first (NVIDIA), or CTA i to GPC i mod n
+    (AMD)."""
     visit_cycles: FiniteFloat
     """First placement: one visit of the dispatcher to a GPC, which gives each SM with room one
     CTA."""
     refill_cycles: FiniteFloat
     """The serial server of the whole die: what it costs to learn that a CTA has ended, and to
     give its slot away."""
+    cluster_cycles: FiniteFloat
+    """What a cluster that goes into slots that came back costs that server."""
+    cluster_latency_cycles: FiniteFloat
+    """And what it takes longer to be sent."""
     send_cycles: FiniteFloat
     """From the dispatcher's decision to the first instruction of the CTA, on a near GPC."""
     return_cycles: FiniteFloat
@@ -153,8 +159,8 @@ class Dispatch(Spec):
     sm_interval_cycles: FiniteFloat
     """The least time between two CTAs' starts on one SM."""
     setup_cycles: FiniteFloat
-    """What an SM takes to set up a CTA, without its warps' share; CTAs are set up one after
-    the other."""
+    """What an SM takes to set up a CTA, without its warps' share; CTAs are set up one after the
+    other."""
     setup_warp_cycles: FiniteFloat
     """What each warp adds to that."""
     crowded_warps: FiniteFloat
@@ -163,6 +169,8 @@ class Dispatch(Spec):
     """``setup_cycles`` there."""
     crowded_setup_warp_cycles: FiniteFloat
     """``setup_warp_cycles`` there."""
+    max_setup_cycles: FiniteFloat
+    """Setting up a CTA takes no longer than this."""
 
 
 class LaunchTimings(Spec):
@@ -173,7 +181,8 @@ class LaunchTimings(Spec):
     submit_ns: FiniteFloat
     """From a launch call to the dispatcher of an idle device."""
     stream_gap_ns: FiniteFloat
-    """Two kernels of one stream: from the first's completion to the second at the dispatcher."""
+    """Two kernels of one stream: from the first's completion to the second at the
+    dispatcher."""
     graph_gap_ns: FiniteFloat
     """The same between two nodes of a graph."""
     dependent_gap_ns: FiniteFloat
@@ -196,8 +205,28 @@ class LaunchTimings(Spec):
     """What two CUDA events around a launch see beside the kernel itself."""
     resident_kernels: Count
     """Kernels that can be on the device at once."""
-    greatest_priority: Annotated[int, Field(ge=-(2**31), le=0)]
-    """The most urgent stream priority (the least urgent is 0; a lower number is more urgent)."""
+    greatest_priority: Annotated[int, Field(ge=-(2**31), lt=2**31)]
+    """The most urgent stream priority (the least urgent is 0; a lower number is more
+    urgent)."""
+
+
+class SyncTimings(Spec):
+    """How long CTAs take to hear of each other through L2; cycles are SM cycles."""
+
+    atomic_service_cycles: FiniteFloat
+    """What one atomic (or a load that bypasses L1) costs the word it goes to."""
+    atomic_latency_cycles: FiniteFloat
+    """A round trip to an idle word, on average over the die."""
+    atomic_half_cycles: FiniteFloat
+    """By how much a round trip is shorter in the word's own half of L2, and longer in the
+    other."""
+    barrier_arrive_cycles: FiniteFloat
+    """Grid barrier: from the end of a CTA's work to its atomic: the CTA's barrier, and the
+    fence."""
+    barrier_poll_cycles: FiniteFloat
+    """From a poll's answer to the next poll."""
+    barrier_leave_cycles: FiniteFloat
+    """From the answer that lets a CTA pass to the start of its next work."""
 
 
 class L2(Spec):

@@ -100,6 +100,11 @@ def load(folder: str | os.PathLike[str]) -> Run:
     manifest = _manifest(place)
     try:
         for name, expected in manifest["files"].items():
+            if name not in _NAMES:
+                file = place / MANIFEST
+                raise UnsupportedFile(
+                    f"{file}: damaged: names a file that is no part of a run: {name}", file
+                )
             _check(place / name, expected)
         frames = {field: _frame(place, field, manifest["files"]) for field in FRAMES}
         numbers = pl.read_parquet(place / NUMBERS) if NUMBERS in manifest["files"] else None

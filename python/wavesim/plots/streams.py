@@ -12,6 +12,11 @@ NAMED = 9
 
 NAME_CHARACTERS = 60
 
+EDGED = 200
+"""Up to so many bars have white edges; of more, edges would be most of what is seen."""
+
+_EDGE = {"stroke": "white", "strokeWidth": 0.2}
+
 
 def kernels(frame: pl.DataFrame, limit: int = 3_000, title: str = "Kernels") -> alt.Chart:
     """Every kernel as a bar from its first CTA's start to its last CTA's end.
@@ -56,7 +61,7 @@ def kernels(frame: pl.DataFrame, limit: int = 3_000, title: str = "Kernels") -> 
     streams = data["stream"].n_unique()
     chart: alt.Chart = (
         alt.Chart(data)
-        .mark_bar(stroke="white", strokeWidth=0.2)
+        .mark_bar(**_EDGE if data.height <= EDGED else {})
         .encode(
             x=x_time("start", unit, end_ns / unit.ns),
             x2="end:Q",

@@ -10,7 +10,7 @@ from wavesim.text import TimeUnit
 MAX_ROWS: Final = 5_000
 """The most rows a chart holds: Altair's own limit, and about what a browser draws at once."""
 
-WIDTH: Final = 860
+WIDTH: Final = 900
 """Plot width in pixels, without axes and legend."""
 
 ACCOUNTS: Final[dict[str, tuple[str, str]]] = {

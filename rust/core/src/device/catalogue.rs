@@ -126,7 +126,7 @@ pub fn generic(capability: &ComputeCapability, title: &str, sms: usize) -> Resul
     }
     device.compute_capability = capability.clone();
     device.limits = Limits::of(&known)?;
-    device.provenance = ["topology", "limits", "clock", "dispatch", "launch", "l2", "dram"]
+    device.provenance = ["topology", "limits", "clock", "dispatch", "launch", "sync", "l2", "dram"]
         .into_iter()
         .map(|part| {
             let source = if part == "limits" {
@@ -206,7 +206,7 @@ fn load(short: &str) -> &'static Device {
 fn expand(file: &mut Value) -> Result<()> {
     let fields = object(file, "device")?;
     fields.remove("aliases");
-    for part in ["dispatch", "launch", "l2", "dram"] {
+    for part in ["dispatch", "launch", "sync", "l2", "dram"] {
         let given = object(fields.entry(part).or_insert_with(|| Value::Object(Map::new())), part)?;
         let Some(like) = given.remove("like") else { continue };
         let like = like.as_str().unwrap_or_default().to_owned();

@@ -23,6 +23,7 @@ mod memory;
 mod occupancy;
 mod provenance;
 mod scale;
+mod sync;
 mod topology;
 
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ pub use launch::LaunchTimings;
 pub use limits::{ComputeCapability, Limits, Vendor};
 pub use memory::{Dram, L2};
 pub use occupancy::{Limiter, Occupancy, Refusal, RefusedBy, Shape};
+pub use sync::SyncTimings;
 pub use provenance::{Provenance, Status};
 pub use topology::{Gpc, Group, Topology};
 
@@ -62,6 +64,8 @@ pub struct Device {
     pub dispatch: Dispatch,
     /// How long it takes from one kernel to the next.
     pub launch: LaunchTimings,
+    /// How long CTAs take to hear of each other.
+    pub sync: SyncTimings,
     /// The last cache before memory.
     pub l2: L2,
     /// The device's memory.
@@ -118,6 +122,7 @@ impl Device {
         self.clock.validate().map_err(|e| e.within("clock"))?;
         self.dispatch.validate().map_err(|e| e.within("dispatch"))?;
         self.launch.validate().map_err(|e| e.within("launch"))?;
+        self.sync.validate().map_err(|e| e.within("sync"))?;
         self.l2.validate().map_err(|e| e.within("l2"))?;
         self.dram.validate().map_err(|e| e.within("dram"))?;
         let halves = self.l2.halves;

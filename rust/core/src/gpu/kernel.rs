@@ -23,11 +23,15 @@ pub(crate) struct Run<'a> {
     pub(crate) sampler: Sampler<'a>,
     pub(crate) sync: Sync,
     pub(crate) trigger: bool,
-    /// Kernels ahead of it that must be complete before its CTAs begin their work, and when that was.
-    pub(crate) held_by: u32,
+    /// Launched before the kernel ahead of it is complete.
+    pub(crate) dependent: bool,
+    /// That kernel is not complete yet; and when it was.
+    pub(crate) held: bool,
     pub(crate) work_from: Time,
-    /// CTAs that have started and wait for that.
-    pub(crate) parked: Vec<Place>,
+    /// The last stores of its CTAs have been acknowledged.
+    pub(crate) flushed: Time,
+    /// CTAs that have started and wait for that, and since when.
+    pub(crate) parked: Vec<(Place, Time)>,
     pub(crate) ended: u64,
     pub(crate) returned: u64,
     /// CTAs whose signal for a dependent launch has reached the dispatcher.
@@ -43,6 +47,8 @@ pub(crate) struct Times {
     pub(crate) start: Time,
     pub(crate) placed: Time,
     pub(crate) end: Time,
+    /// The last slot has come back, and its stores have been acknowledged.
+    pub(crate) complete: Time,
     pub(crate) busy_ps: u128,
     pub(crate) dispatch_ps: u128,
     /// Busy time behind `placed`.
@@ -57,6 +63,7 @@ impl Default for Times {
             start: Time::MAX,
             placed: Time::ZERO,
             end: Time::ZERO,
+            complete: Time::ZERO,
             busy_ps: 0,
             dispatch_ps: 0,
             tail_busy_ps: 0,
@@ -92,8 +99,10 @@ impl<'a> Run<'a> {
             sampler,
             sync,
             trigger: false,
-            held_by: 0,
+            dependent: false,
+            held: false,
             work_from: Time::ZERO,
+            flushed: Time::ZERO,
             parked: Vec::new(),
             ended: 0,
             returned: 0,

@@ -49,12 +49,44 @@ enum Happening {
     Ready(OpId),
     /// A copy has ended, or a kernel is complete.
     Complete(OpId),
+    /// A CTA's signal to the dependent launch behind its kernel has reached the dispatcher.
+    Signal(KernelId),
+    /// The kernels behind this one that were launched before it was complete may begin their work.
+    Release(OpId),
+}
+
+/// What passes around the end of a kernel.
+#[derive(Clone, Copy, Debug)]
+struct Timings {
+    drain: Time,
+    release: Time,
+    flush: Time,
+    dependent_check: Time,
+}
+
+impl Timings {
+    fn new(device: &Device) -> Self {
+        let time = |ns: f64| Time((ns * 1e3).round() as u64);
+        Self {
+            drain: time(device.launch.drain_ns),
+            release: time(device.launch.release_ns),
+            flush: time(device.launch.flush_ns),
+            dependent_check: time(device.launch.dependent_check_ns),
+        }
+    }
+}
+
+/// How long the last stores of a CTA take to be acknowledged: anything up to the longest, by the addresses it writes to, of
+/// which the model knows nothing. So it is a hash of the CTA, and the same in every run.
+fn drain(longest: Time, kernel: KernelId, cta: u32) -> Time {
+    let hash = (u64::from(kernel.0) << 32 | u64::from(cta)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    Time((u128::from(hash ^ hash >> 29) * u128::from(longest.0) >> 64) as u64)
 }
 
 /// The machine while it runs a program.
 struct Machine<'a, P> {
     program: &'a Program,
-    options: Options,
+    timings: Timings,
     front_end: FrontEnd,
     dispatcher: Dispatcher<P>,
     sms: Sms,
@@ -114,6 +146,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
     ) -> Result<Self> {
         let front_end = FrontEnd::new(program, device)?;
         let footprints = footprints(device, program)?;
+        check_barriers(device, program, &footprints)?;
         let cycle_ps = device.clock.cycles_to_ps(1.0);
         let runs: IdVec<KernelId, Run<'a>> = front_end
             .launches
@@ -127,7 +160,8 @@ impl<'a, P: Dispatch> Machine<'a, P> {
                     | Work::GridSync { duration, .. } => duration,
                 };
                 let launch_number = id.index() as u64;
-                let sampler = Sampler::new(duration, arrays, cycle_ps, options.seed, launch_number);
+                let mut sampler = Sampler::new(duration, arrays, cycle_ps, options.seed, launch_number);
+                let sync = Sync::new(kernel, device, &mut sampler);
                 let mut run = Run::new(
                     id,
                     launch.op,
@@ -138,17 +172,18 @@ impl<'a, P: Dispatch> Machine<'a, P> {
                     (kernel.cluster, kernel.cluster_launch),
                     kernel.ctas(),
                     sampler,
-                    Sync::new(kernel, device),
+                    sync,
                 );
                 run.trigger = launch.trigger;
-                run.held_by = u32::from(launch.dependent);
+                run.dependent = launch.dependent;
+                run.held = launch.dependent;
                 run
             })
             .collect();
         let running_ops = front_end.unfinished();
         Ok(Self {
             program,
-            options: *options,
+            timings: Timings::new(device),
             front_end,
             dispatcher: Dispatcher::new(policy, groups),
             sms: Sms::new(device),
@@ -248,6 +283,15 @@ impl<'a, P: Dispatch> Machine<'a, P> {
                 OpKind::Kernel(kernel) => self.waiting_kernels.push_back(kernel),
             },
             Happening::Complete(op) => self.complete(op, now),
+            Happening::Release(op) => self.release(op, now),
+            Happening::Signal(kernel) => {
+                let run = &mut self.runs[kernel];
+                run.signalled += 1;
+                if run.signalled == run.ctas {
+                    let op = run.op;
+                    self.signal(op, now);
+                }
+            }
         }
         self.idle_changes();
     }
@@ -279,20 +323,34 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             self.happen(at, Happening::Ready(op));
         }
         self.ready = ready;
-        let dependents: Vec<KernelId> = self.front_end.dependents(op).collect();
-        for kernel in dependents {
-            self.release(kernel, now);
-        }
         self.end_books();
     }
 
-    /// The kernel ahead of a dependently launched one is complete: its CTAs begin their work.
-    fn release(&mut self, kernel: KernelId, now: Time) {
+    /// All slots of a kernel have come back. It is complete once its stores have been acknowledged too; what was launched
+    /// behind it and waits is released a little later.
+    fn all_returned(&mut self, op: OpId, kernel: KernelId, now: Time) {
         let run = &mut self.runs[kernel];
-        run.held_by -= 1;
-        run.work_from = now;
-        for place in std::mem::take(&mut run.parked) {
-            self.begin(kernel, place, now);
+        let complete = now.max(run.flushed);
+        run.times.complete = complete;
+        let release = (now + self.timings.release).max(run.times.end + self.timings.flush);
+        if !run.trigger {
+            self.signal(op, now);
+        }
+        self.happen(complete, Happening::Complete(op));
+        if self.front_end.dependents(op).next().is_some() {
+            self.happen(release, Happening::Release(op));
+        }
+    }
+
+    fn release(&mut self, op: OpId, now: Time) {
+        let dependents: Vec<KernelId> = self.front_end.dependents(op).collect();
+        for kernel in dependents {
+            let run = &mut self.runs[kernel];
+            run.held = false;
+            run.work_from = now;
+            for (place, start) in std::mem::take(&mut run.parked) {
+                self.begin(kernel, place, start.max(now));
+            }
         }
     }
 
@@ -307,14 +365,20 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             self.resident_ctas += 1;
             let run = &mut self.runs[kernel];
             run.times.dispatch_ps += u128::from(latency.0);
-            let (held, work_from) = (run.held_by > 0, run.work_from);
             if let Some(books) = &mut self.books {
                 books.assign(latency, account);
             }
-            if held {
-                self.runs[kernel].parked.push(place);
+            let run = &mut self.runs[kernel];
+            if run.dependent {
+                let start = start.all + self.timings.dependent_check;
+                if run.held {
+                    run.parked.push((place, start));
+                } else {
+                    let start = start.max(run.work_from);
+                    self.begin(kernel, place, start);
+                }
             } else {
-                self.begin(kernel, place, start.all.max(work_from));
+                self.begin(kernel, place, start.all);
             }
         }
         self.placed = placed;
@@ -324,8 +388,12 @@ impl<'a, P: Dispatch> Machine<'a, P> {
     #[inline]
     fn begin(&mut self, kernel: KernelId, place: Place, at: Time) {
         let cta = self.sms.resident(place).cta;
+        if self.runs[kernel].trigger {
+            let at = self.dispatcher.policy.signalled(at, place.sm());
+            self.happen(at, Happening::Signal(kernel));
+        }
         let run = &mut self.runs[kernel];
-        let at = run.sync.begin(cta, at, &mut run.sampler);
+        let at = run.sync.begin(cta, place.sm(), at, &mut run.sampler);
         self.steps.push(at, place.0);
     }
 
@@ -334,16 +402,13 @@ impl<'a, P: Dispatch> Machine<'a, P> {
     fn on_step(&mut self, place: Place, now: Time) {
         let resident = self.sms.resident(place);
         let run = &mut self.runs[resident.kernel];
-        match run.sync.next(resident.cta, place, now, &mut run.sampler) {
-            Next::End => {}
-            Next::At(at) => return self.steps.push(at, place.0),
-            Next::Waits => return,
-            Next::Released(released) => {
-                for (at, place) in released {
-                    self.steps.push(at, place.0);
-                }
-                return;
-            }
+        if let Next::At(at) = run.sync.next(resident.cta, place.sm(), now, &mut run.sampler) {
+            self.steps.push(at, place.0);
+            return;
+        }
+        if now + self.timings.drain > run.flushed {
+            let drain = drain(self.timings.drain, resident.kernel, resident.cta);
+            run.flushed = run.flushed.max(now + drain);
         }
         run.end(resident.start, now);
         let all_ended = run.ended == run.ctas;
@@ -394,9 +459,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             self.idle_changes();
         }
         if complete {
-            self.signal(op, now);
-            self.complete(op, now);
-            self.idle_changes();
+            self.all_returned(op, resident.kernel, now);
         }
     }
 
@@ -452,8 +515,46 @@ impl<'a, P: Dispatch> Machine<'a, P> {
     }
 
     fn deadlock(&self) -> Error {
-        Error::Deadlock { at_ns: self.makespan.0 / 1000, who: String::new() }
+        let waiting: Vec<String> = self
+            .dispatcher
+            .waiting()
+            .into_iter()
+            .map(|kernel| {
+                let run = &self.runs[kernel];
+                let name = &self.program.kernels[run.spec].name;
+                format!("launch {kernel} (`{name}`): {} of {} CTAs wait for a slot", run.left(), run.ctas)
+            })
+            .collect();
+        let who = if waiting.is_empty() {
+            format!("{} operations wait for each other", self.front_end.unfinished())
+        } else {
+            waiting.join("; ")
+        };
+        Error::Deadlock { at_ns: self.makespan.0 / 1000, who }
     }
+}
+
+/// A grid barrier needs every CTA at once: more of them than the device holds would wait for each other for ever.
+fn check_barriers(device: &Device, program: &Program, footprints: &[Footprint]) -> Result<()> {
+    for (kernel, footprint) in program.kernels.iter().zip(footprints) {
+        let held = device.sm_count() as u64 * u64::from(footprint.residency);
+        let needs_all = kernel.cooperative || matches!(kernel.work, Work::GridSync { .. });
+        if needs_all && kernel.ctas() > held {
+            let who = format!(
+                "kernel `{}`: its grid barrier needs all {} CTAs at once and {} holds {held} ({} on each of {} SMs): CTAs 0 \
+                 to {} wait at the barrier for CTAs {held} to {}, which wait for their slots",
+                kernel.name,
+                kernel.ctas(),
+                device.name,
+                footprint.residency,
+                device.sm_count(),
+                held.saturating_sub(1),
+                kernel.ctas() - 1,
+            );
+            return Err(Error::Deadlock { at_ns: 0, who });
+        }
+    }
+    Ok(())
 }
 
 /// What a CTA of each of the program's kernels takes of an SM; an error for the first that can't launch.
@@ -502,6 +603,7 @@ fn kernel_columns(runs: &IdVec<KernelId, Run<'_>>, sms: usize) -> KernelColumns 
         columns.start.push(times.start);
         columns.placed.push(times.placed);
         columns.end.push(times.end);
+        columns.complete.push(times.complete);
         columns.busy_ps.push(times.busy_ps);
         columns.dispatch_ps.push(times.dispatch_ps);
         let tail = slots * u128::from(times.end.since(times.placed).0);

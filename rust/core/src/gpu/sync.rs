@@ -1,51 +1,231 @@
-//! What CTAs wait for beside a slot.
+//! What CTAs wait for beside a slot: atomic counters and grid barriers.
+//!
+//! Both are one word in L2, and that word is a serial server: requests from the whole die reach it after half a round trip,
+//! are served one at a time, and answer after the other half. SMs of the half of L2 that the word lies in are nearer.
 
-use super::sm::Place;
 use super::work::Sampler;
-use crate::device::Device;
+use crate::device::{Device, SyncTimings};
 use crate::engine::Time;
-use crate::workload::{Kernel, Work};
+use crate::ids::{IdVec, SmId};
+use crate::workload::{Kernel, Span, Tasks, Work};
 
 /// What the CTAs of one kernel do, step by step.
 #[derive(Debug)]
 pub(crate) enum Sync {
     /// Each runs for its time.
     None,
+    /// Each works off its own share of a list of tasks.
+    Static(StaticTasks),
+    /// Each takes its next task from a counter.
+    Counter(Counter),
+    /// All meet at a barrier behind each round.
+    Barrier(Barrier),
 }
 
 /// What a CTA does next.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// It has ended.
     End,
     /// Its next step is then.
     At(Time),
-    /// Another CTA's step will release it.
-    Waits,
-    /// It and others go on: who, and when.
-    Released(Vec<(Time, Place)>),
 }
 
 impl Sync {
-    pub(crate) fn new(kernel: &Kernel, _device: &Device) -> Self {
-        match &kernel.work {
-            _ => Self::None,
+    pub(crate) fn new(kernel: &Kernel, device: &Device, sampler: &mut Sampler<'_>) -> Self {
+        let time = |span: Span| Time(span.ps(device.clock.cycles_to_ps(1.0)).round() as u64);
+        match kernel.work {
+            Work::Duration(_) => Self::None,
+            Work::Persistent { tasks, schedule: Tasks::Static, overhead, startup, .. } => {
+                let (overhead, startup) = (time(overhead), time(startup));
+                Self::Static(StaticTasks::new(tasks, kernel.ctas(), overhead, startup, sampler))
+            }
+            Work::Persistent { tasks, schedule: Tasks::Atomic, overhead, startup, .. } => {
+                Self::Counter(Counter {
+                    word: Word::new(device),
+                    tasks,
+                    taken: 0,
+                    overhead: time(overhead),
+                    startup: time(startup),
+                    leaving: vec![false; kernel.ctas() as usize],
+                })
+            }
+            Work::GridSync { rounds, .. } => Self::Barrier(Barrier::new(rounds, kernel.ctas(), device)),
         }
     }
 
-    /// A CTA begins its work at `at`: when its first step is due.
+    /// A CTA on `sm` begins its work at `at`: when its first step is due.
     #[inline]
-    pub(crate) fn begin(&mut self, _cta: u32, at: Time, sampler: &mut Sampler<'_>) -> Time {
+    pub(crate) fn begin(&mut self, cta: u32, sm: SmId, at: Time, sampler: &mut Sampler<'_>) -> Time {
         match self {
             Self::None => at + sampler.next(),
+            Self::Static(tasks) => at + tasks.of(cta),
+            Self::Counter(counter) => at + counter.startup + counter.word.way(sm),
+            Self::Barrier(barrier) => barrier.begin(cta, sm, at, sampler),
         }
     }
 
     /// A CTA's step is due.
     #[inline]
-    pub(crate) fn next(&mut self, _cta: u32, _place: Place, _now: Time, _sampler: &mut Sampler<'_>) -> Next {
+    pub(crate) fn next(&mut self, cta: u32, sm: SmId, now: Time, sampler: &mut Sampler<'_>) -> Next {
         match self {
-            Self::None => Next::End,
+            Self::None | Self::Static(_) => Next::End,
+            Self::Counter(counter) => counter.next(cta, sm, now, sampler),
+            Self::Barrier(barrier) => barrier.next(cta, sm, now),
         }
+    }
+}
+
+/// Task `t` goes to CTA `t mod n`, so each CTA's time is known before it starts.
+#[derive(Debug)]
+pub(crate) struct StaticTasks {
+    of: Vec<Time>,
+}
+
+impl StaticTasks {
+    fn new(tasks: u64, ctas: u64, overhead: Time, startup: Time, sampler: &mut Sampler<'_>) -> Self {
+        let mut of = vec![startup; ctas as usize];
+        for task in 0..tasks {
+            of[(task % ctas) as usize] += sampler.next() + overhead;
+        }
+        Self { of }
+    }
+
+    fn of(&self, cta: u32) -> Time {
+        self.of[cta as usize]
+    }
+}
+
+/// One word in L2 and the way to it.
+#[derive(Debug)]
+struct Word {
+    service: Time,
+    /// Half a round trip from each SM.
+    ways: IdVec<SmId, Time>,
+    free: Time,
+}
+
+impl Word {
+    fn new(device: &Device) -> Self {
+        let timings: &SyncTimings = &device.sync;
+        let time = |cycles: f64| Time(device.clock.cycles_to_ps(cycles).round() as u64);
+        let spread = if device.l2.halves > 1 { timings.atomic_half_cycles } else { 0.0 };
+        let mut ways = IdVec::filled(Time::ZERO, device.sm_count());
+        // The word lies in the half that the first GPC is near to.
+        let home = device.topology.gpcs.first().map_or(0, |gpc| gpc.half);
+        for gpc in &device.topology.gpcs {
+            let round_trip = timings.atomic_latency_cycles + if gpc.half == home { -spread } else { spread };
+            gpc.sms().for_each(|sm| ways[sm] = time(round_trip.max(0.0) / 2.0));
+        }
+        Self { service: time(timings.atomic_service_cycles), ways, free: Time::ZERO }
+    }
+
+    #[inline]
+    fn way(&self, sm: SmId) -> Time {
+        self.ways[sm]
+    }
+
+    /// A request reaches the word: when it has been served.
+    #[inline]
+    fn serve(&mut self, arrival: Time) -> Time {
+        self.free = self.free.max(arrival) + self.service;
+        self.free
+    }
+}
+
+/// A counter from which CTAs take the number of their next task.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    word: Word,
+    tasks: u64,
+    taken: u64,
+    overhead: Time,
+    startup: Time,
+    /// CTAs that have been told that no task is left.
+    leaving: Vec<bool>,
+}
+
+impl Counter {
+    /// A CTA's request has reached the counter, or a CTA that found no task left has ended.
+    #[inline]
+    fn next(&mut self, cta: u32, sm: SmId, now: Time, sampler: &mut Sampler<'_>) -> Next {
+        let leaving = &mut self.leaving[cta as usize];
+        if *leaving {
+            return Next::End;
+        }
+        let answer = self.word.serve(now) + self.word.way(sm);
+        if self.taken == self.tasks {
+            *leaving = true;
+            return Next::At(answer);
+        }
+        self.taken += 1;
+        Next::At(answer + self.overhead + sampler.next() + self.word.way(sm))
+    }
+}
+
+/// A grid barrier: each CTA adds itself to a word, and then polls it until the last one has come.
+#[derive(Debug)]
+pub(crate) struct Barrier {
+    word: Word,
+    ctas: Vec<AtBarrier>,
+    rounds: u32,
+    /// Over all rounds.
+    arrivals: u64,
+    arrive: Time,
+    poll: Time,
+    leave: Time,
+}
+
+/// Where a CTA is between two barriers.
+#[derive(Clone, Copy, Debug)]
+struct AtBarrier {
+    work: Time,
+    /// Barriers it has passed.
+    passed: u32,
+    /// It has arrived at the next one, and asks again and again whether all have.
+    polls: bool,
+}
+
+impl Barrier {
+    fn new(rounds: u32, ctas: u64, device: &Device) -> Self {
+        let time = |cycles: f64| Time(device.clock.cycles_to_ps(cycles).round() as u64);
+        let cta = AtBarrier { work: Time::ZERO, passed: 0, polls: false };
+        Self {
+            word: Word::new(device),
+            ctas: vec![cta; ctas as usize],
+            rounds,
+            arrivals: 0,
+            arrive: time(device.sync.barrier_arrive_cycles),
+            poll: time(device.sync.barrier_poll_cycles),
+            leave: time(device.sync.barrier_leave_cycles),
+        }
+    }
+
+    fn begin(&mut self, cta: u32, sm: SmId, at: Time, sampler: &mut Sampler<'_>) -> Time {
+        let work = sampler.next();
+        self.ctas[cta as usize].work = work;
+        if self.rounds == 0 { at + work } else { at + work + self.arrive + self.word.way(sm) }
+    }
+
+    /// A CTA's arrival or poll has reached the word, or it has left the last barrier.
+    fn next(&mut self, cta: u32, sm: SmId, now: Time) -> Next {
+        let count = self.ctas.len() as u64;
+        let state = &mut self.ctas[cta as usize];
+        if state.passed == self.rounds {
+            return Next::End;
+        }
+        let way = self.word.way(sm);
+        let answer = self.word.serve(now) + way;
+        if !state.polls {
+            state.polls = true;
+            self.arrivals += 1;
+        } else if self.arrivals >= (u64::from(state.passed) + 1) * count {
+            state.polls = false;
+            state.passed += 1;
+            let left = answer + self.leave;
+            let last = state.passed == self.rounds;
+            return Next::At(if last { left } else { left + state.work + self.arrive + way });
+        }
+        Next::At(answer + self.poll + way)
     }
 }

@@ -24,6 +24,8 @@ pub struct KernelColumns {
     pub placed: Vec<Time>,
     /// The last instruction of its last CTA.
     pub end: Vec<Time>,
+    /// When the dispatcher knew that all of it had ended, and its stores had been acknowledged.
+    pub complete: Vec<Time>,
     /// Time that its CTAs ran, added up.
     pub busy_ps: Vec<u128>,
     /// Time in which one of its CTAs waited, a slot that fits was free, and the dispatcher was the reason: slot time.

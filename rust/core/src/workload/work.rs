@@ -151,6 +151,10 @@ pub enum Tasks {
     Atomic,
 }
 
+const fn no_time() -> Span {
+    Span::Ns(0.0)
+}
+
 /// What the CTAs of a kernel do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -165,6 +169,12 @@ pub enum Work {
         duration: Duration,
         /// How a CTA gets its next one.
         schedule: Tasks,
+        /// What each task costs beside its duration: the loop and its barriers (the counter's answer comes on top).
+        #[serde(default = "no_time")]
+        overhead: Span,
+        /// What each CTA does before its first task.
+        #[serde(default = "no_time")]
+        startup: Span,
     },
     /// Rounds of work with a grid-wide barrier behind each; needs a cooperative launch.
     GridSync {
@@ -181,7 +191,9 @@ impl Work {
             Self::Duration(duration) => {
                 duration.validate(ctas, arrays).map_err(|e| e.within("duration"))
             }
-            Self::Persistent { tasks, duration, .. } => {
+            Self::Persistent { tasks, duration, overhead, startup, .. } => {
+                overhead.validate("persistent.overhead")?;
+                startup.validate("persistent.startup")?;
                 if *tasks > u64::from(u32::MAX) {
                     return Err(Error::invalid("persistent.tasks", tasks, "at most 4294967295 tasks"));
                 }

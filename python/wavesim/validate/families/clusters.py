@@ -1,0 +1,33 @@
+"""``cluster``: ``spin`` launched in thread block clusters."""
+
+from __future__ import annotations
+
+from wavesim.devices import Device, occupancy
+from wavesim.validate import bodies
+from wavesim.validate.families.common import Family, kernel_of, simulated, span_ns
+from wavesim.validate.tables import Inputs
+
+__all__ = ["FAMILIES"]
+
+
+def _cluster(inputs: Inputs, device: Device) -> dict[str, float]:
+    size = inputs.count("cluster", 1)
+    large = size > device.limits.max_cluster
+    work = bodies.spin(inputs.number("cycles"))
+    kernel = kernel_of(inputs, work, cluster=size, non_portable_cluster=large)
+    residency = occupancy(
+        device,
+        block=kernel.threads,
+        registers=kernel.registers,
+        shared_memory=kernel.shared_memory,
+        cluster=size,
+        cluster_launch=True,
+        non_portable_cluster=large,
+    )
+    return {
+        "span_ns": span_ns(simulated(device, kernel)),
+        "max_active_clusters": float(residency.max_active_clusters),
+    }
+
+
+FAMILIES = (Family("cluster", ("span_ns", "max_active_clusters"), _cluster),)

@@ -1,0 +1,79 @@
+"""What the experiments have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wavesim.devices import Device
+from wavesim.durations import Duration
+from wavesim.run import Run
+from wavesim.simulate import simulate
+from wavesim.validate.bodies import UNNOTED_REGISTERS
+from wavesim.validate.tables import Inputs
+from wavesim.workload import Graph, Kernel, Program
+
+__all__ = ["Family", "completion_us", "kernel_of", "simulated", "span_ns"]
+
+SEED = 0
+"""Of every run. The dispatcher's first GPC follows from it; spans change by a few ns with it."""
+
+Predict = Callable[[Inputs, Device], Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Family:
+    """An experiment."""
+
+    name: str
+    measures: tuple[str, ...]
+    """What of a row is predicted."""
+    predict: Predict
+    """Gives these, from the row's inputs."""
+    with_blocks: bool = False
+    """Whether what each block took is among the inputs."""
+
+
+def kernel_of(
+    inputs: Inputs,
+    work: Duration,
+    *,
+    grid: str = "grid",
+    block: str = "block",
+    shared_memory: str = "smem",
+    **fields: Any,
+) -> Kernel:
+    """Give the row's kernel; the names are those of its columns."""
+    return Kernel(
+        grid=inputs.count(grid),
+        block=inputs.count(block),
+        shared_memory=inputs.count(shared_memory, 0),
+        registers=inputs.count("regs", 0) or UNNOTED_REGISTERS,
+        work=work,
+        **fields,
+    )
+
+
+def simulated(device: Device, program: Program | Kernel) -> Run:
+    """Run a workload as all rows are run."""
+    return simulate(device, program, seed=SEED, detail="kernels")
+
+
+def span_ns(run: Run) -> float:
+    """From the first CTA's start to the last one's end, over all kernels."""
+    start, end = run.kernels["start_ns"].min(), run.kernels["end_ns"].max()
+    assert isinstance(start, float)  # a run has at least one kernel
+    assert isinstance(end, float)
+    return end - start
+
+
+def completion_us(device: Device, kernel: Kernel) -> float:
+    """From a kernel's first CTA's start to its completion: when the end of its last CTA is known.
+
+    That is when what follows in a graph becomes runnable, less the gap to it.
+    """
+    behind = Kernel(grid=1, block=32, work=Duration.constant(ns=0.0))
+    kernels = simulated(device, Program([Graph([kernel, behind])])).kernels
+    complete = kernels["ready_ns"][1] - device.launch.graph_gap_ns
+    return float(complete - kernels["start_ns"][0]) / 1e3

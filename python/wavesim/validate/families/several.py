@@ -1,0 +1,75 @@
+"""Kernels side by side: ``streams``, ``two_kernels``, ``mixed_residency``, ``spoiler``."""
+
+from __future__ import annotations
+
+from wavesim.devices import Device
+from wavesim.durations import Duration
+from wavesim.validate import bodies
+from wavesim.validate.families.common import Family, kernel_of, simulated, span_ns
+from wavesim.validate.tables import Inputs
+from wavesim.workload import Copy, Kernel, Launch, Program, Record, Stream, Wait
+
+__all__ = ["FAMILIES"]
+
+HELD_NS = 1e9
+"""How long ``spoiler`` holds its SMs: far longer than any measured kernel."""
+
+SETTLED_NS = 1e5
+"""When the held SMs are surely full, or the kernels behind a gate surely queued."""
+
+
+def _streams(inputs: Inputs, device: Device) -> dict[str, float]:
+    kernel = kernel_of(inputs, bodies.spin(inputs.number("cycles")))
+    launches = [Launch(kernel, stream=stream) for stream in range(inputs.count("streams"))]
+    return {"span_ns": span_ns(simulated(device, Program(launches)))}
+
+
+def _two_kernels(inputs: Inputs, device: Device) -> dict[str, float]:
+    first = kernel_of(inputs, bodies.spin(inputs.number("cycles")))
+    work = bodies.spin(inputs.number("second_cycles"))
+    second = kernel_of(inputs, work, grid="second_grid")
+    urgent = device.launch.greatest_priority if inputs.number("high_priority", 0) else 0
+    program = Program([Launch(first), Launch(second, stream=1)], {1: Stream(priority=urgent)})
+    return {"span_ns": span_ns(simulated(device, program))}
+
+
+def _mixed_residency(inputs: Inputs, device: Device) -> dict[str, float]:
+    first = kernel_of(inputs, bodies.spin(inputs.number("cycles")))
+    second = kernel_of(
+        inputs,
+        bodies.spin(inputs.number("second_cycles")),
+        grid="second_grid",
+        block="second_block",
+        shared_memory="second_smem",
+    )
+    # Of two kernels that one event lets go, the one that was issued last mostly starts first.
+    order = (first, second) if inputs.number("second_first", 0) else (second, first)
+    items: list[Copy | Record | Wait | Launch] = [Copy(SETTLED_NS), Record("gate")]
+    for stream, kernel in enumerate(order, start=1):
+        items += [Wait("gate", stream=stream), Launch(kernel, stream=stream)]
+    return {"span_ns": span_ns(simulated(device, Program(items)))}
+
+
+def _spoiler(inputs: Inputs, device: Device) -> dict[str, float]:
+    kernel = kernel_of(inputs, bodies.spin(inputs.number("cycles")))
+    held = inputs.count("held_sms")
+    if held == 0:
+        return {"span_ns": span_ns(simulated(device, kernel))}
+    holder = Kernel(
+        grid=held,
+        block=32,
+        shared_memory=device.limits.shared_optin_bytes,
+        work=Duration.constant(ns=HELD_NS),
+        name="holder",
+    )
+    program = Program([Launch(holder), Launch(kernel, stream=1, at_ns=SETTLED_NS)])
+    kernels = simulated(device, program).kernels
+    return {"span_ns": float(kernels["duration_ns"][1])}
+
+
+FAMILIES = (
+    Family("streams", ("span_ns",), _streams),
+    Family("two_kernels", ("span_ns",), _two_kernels),
+    Family("mixed_residency", ("span_ns",), _mixed_residency),
+    Family("spoiler", ("span_ns",), _spoiler),
+)

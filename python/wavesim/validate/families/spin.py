@@ -1,0 +1,58 @@
+"""One grid of blocks that wait: ``spin``, ``spin_regs``, ``spin_dist`` and ``spin_grid``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wavesim.devices import Device, occupancy
+from wavesim.durations import Duration
+from wavesim.validate import bodies
+from wavesim.validate.families.common import Family, completion_us, kernel_of, simulated, span_ns
+from wavesim.validate.tables import Inputs, NotSimulated
+
+__all__ = ["FAMILIES"]
+
+
+def _spin(inputs: Inputs, device: Device) -> dict[str, float]:
+    kernel = kernel_of(inputs, bodies.spin(inputs.number("cycles")))
+    return {"span_ns": span_ns(simulated(device, kernel))}
+
+
+def _spin_regs(inputs: Inputs, device: Device) -> dict[str, float]:
+    cycles = inputs.number("cycles")
+    kernel = kernel_of(inputs, bodies.spin(cycles))
+    most = occupancy(
+        device,
+        block=kernel.threads,
+        registers=kernel.registers,
+        shared_memory=kernel.shared_memory,
+    ).ctas_per_sm
+    resident = min(most, -(-kernel.ctas // device.sms))
+    work = bodies.spin_regs(cycles, resident)
+    return {"span_ns": span_ns(simulated(device, kernel.edited(work=work)))}
+
+
+def _spin_dist(inputs: Inputs, device: Device) -> dict[str, float]:
+    if inputs.block_cycles is None:
+        raise NotSimulated("blocks.parquet does not have the times of all of its blocks")
+    if len(inputs.block_cycles) != inputs.count("grid"):
+        logged, grid = len(inputs.block_cycles), inputs.count("grid")
+        raise NotSimulated(f"blocks.parquet has {logged} blocks of a grid of {grid}")
+    # A block's clock starts with its first warp; the engine counts what the others take apart.
+    warps = -(-inputs.count("block") // device.limits.warp_size)
+    setup = device.dispatch.setup_cycles + warps * device.dispatch.setup_warp_cycles
+    work = Duration.per_cta(cycles=np.maximum(inputs.block_cycles - setup, 0.0))
+    return {"span_ns": span_ns(simulated(device, kernel_of(inputs, work)))}
+
+
+def _spin_grid(inputs: Inputs, device: Device) -> dict[str, float]:
+    kernel = kernel_of(inputs, bodies.unlogged(inputs.number("cycles")))
+    return {"event_us": completion_us(device, kernel) + device.launch.event_ns / 1e3}
+
+
+FAMILIES = (
+    Family("spin", ("span_ns",), _spin),
+    Family("spin_regs", ("span_ns",), _spin_regs),
+    Family("spin_dist", ("span_ns",), _spin_dist, with_blocks=True),
+    Family("spin_grid", ("event_us",), _spin_grid),
+)

@@ -1,0 +1,222 @@
+"""The tables of a folder of measurements, with what was measured kept apart from what was asked.
+
+``runs.parquet`` has a row a run: its ``experiment``, its launch shape, the experiment's own
+columns, and what was measured, each twice. A prediction is given :class:`Inputs`, in which the
+measured columns are not: it cannot look at what it predicts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from wavesim.errors import InvalidInput, UnsupportedFile
+
+__all__ = ["MEASURED", "Inputs", "NotSimulated", "Row", "Tables"]
+
+MEASURED = frozenset(
+    {
+        "span_ns",
+        "event_us",
+        "host_us",
+        "median_us",
+        "device_us",
+        "kernel_us",
+        "mean_cycles",
+        "cycles_per_load",
+        "max_active_clusters",
+        "sms_used",
+    }
+)
+"""The columns that a prediction is not given, nor their second measurements (``..._again``)."""
+
+_NEEDED = ("run", "experiment", "grid", "block")
+_OTHER_TABLES = (
+    "cublas_gemm",
+    "elementwise",
+    "flash_attention",
+    "streamk_gemm",
+    "triton_gemm",
+    "triton_tiles",
+)
+_BLOCKS = "blocks.parquet"
+
+
+class NotSimulated(Exception):
+    """A row that is not simulated; the text says why."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What is known of a run before it runs: its columns, without the measured ones and nulls."""
+
+    values: Mapping[str, Any]
+    block_cycles: np.ndarray[Any, np.dtype[np.float64]] | None = field(default=None, repr=False)
+    """What each block took, in cycles by block; only where that is an input of the experiment."""
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """Give a number that is 0 or more; without a default, its absence keeps the row out."""
+        value = self.values.get(name, default)
+        if value is None:
+            raise NotSimulated(f"{name} is not given")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise NotSimulated(f"{name} must be a number (got {value!r})")
+        if not math.isfinite(value) or value < 0:
+            raise NotSimulated(f"{name} must be 0 or more (got {value:g})")
+        return float(value)
+
+    def count(self, name: str, default: int | None = None) -> int:
+        """Give a whole number that is 0 or more."""
+        value = self.number(name, default)
+        if value != int(value):
+            raise NotSimulated(f"{name} must be a whole number (got {value:g})")
+        return int(value)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table: what was asked, and what was measured."""
+
+    run: int
+    family: str
+    inputs: Inputs
+    measured: Mapping[str, tuple[float | None, float | None]] = field(repr=False)
+    """Both measurements of each measured column; None where one was not taken."""
+
+
+class Tables:
+    """The tables of one folder.
+
+    Args:
+        folder: the folder.
+
+    Raises:
+        UnsupportedFile: no such folder, none of the tables in it, or one that is no such table.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        if not folder.is_dir():
+            kind = "is a file" if folder.exists() else "is not there"
+            raise UnsupportedFile(f"{folder}: must be a folder of measurements, and {kind}", folder)
+        self.folder = folder
+        found = [name for name in ("runs", *_OTHER_TABLES) if self._path(name).is_file()]
+        if not found:
+            names = ", ".join(f"{name}.parquet" for name in ("runs", *_OTHER_TABLES))
+            raise UnsupportedFile(f"{folder}: has none of the tables {names}", folder)
+        self.others = tuple(name for name in found if name != "runs")
+        """Tables beside the runs of microbenchmarks; each is a family of its own."""
+        self._runs = self._read_runs() if "runs" in found else None
+
+    def families(self) -> list[str]:
+        """Name the experiments and tables, in the order of the files."""
+        experiments = (
+            []
+            if self._runs is None
+            else self._runs["experiment"].unique(maintain_order=True).to_list()
+        )
+        return [*experiments, *self.others]
+
+    def rows(self, families: Iterable[str], with_blocks: Iterable[str]) -> list[Row]:
+        """Give the runs of some experiments.
+
+        Args:
+            families: which.
+            with_blocks: those of them to whose inputs belongs what each block took.
+        """
+        if self._runs is None:
+            return []
+        chosen = self._runs.filter(pl.col("experiment").is_in(list(families)))
+        needs_blocks = set(with_blocks)
+        runs = chosen.filter(pl.col("experiment").is_in(list(needs_blocks)))["run"].to_list()
+        blocks = self._block_cycles(runs) if runs else {}
+        return [_row(values, blocks) for values in chosen.iter_rows(named=True)]
+
+    def height(self, table: str) -> int:
+        """Count the rows of a table that is not ``runs``."""
+        return int(self._scan(self._path(table)).select(pl.len()).collect().item())
+
+    def _path(self, table: str) -> Path:
+        return self.folder / f"{table}.parquet"
+
+    def _read_runs(self) -> pl.DataFrame:
+        path = self._path("runs")
+        try:
+            frame = self._scan(path).collect()
+        except pl.exceptions.PolarsError as error:
+            raise _unreadable(path, error) from error
+        for name in _NEEDED:
+            if name not in frame.columns:
+                why = f"has no column {name}; a row needs {', '.join(_NEEDED)}"
+                raise UnsupportedFile(f"{path}: {why}", path)
+        if not frame.schema["run"].is_integer():
+            raise UnsupportedFile(f"{path}: run must be a column of whole numbers", path)
+        if frame.schema["experiment"] != pl.String:
+            raise UnsupportedFile(f"{path}: experiment must be a column of names", path)
+        if frame["experiment"].null_count() or frame["run"].null_count():
+            raise UnsupportedFile(f"{path}: run and experiment must be given in each row", path)
+        return frame
+
+    def _block_cycles(self, runs: list[int]) -> dict[int, np.ndarray[Any, np.dtype[np.float64]]]:
+        path = self.folder / _BLOCKS
+        if not path.is_file():
+            return {}
+        wanted = pl.col("run").is_in(runs)
+        try:
+            frame = self._scan(path).filter(wanted).select("run", "cta", "cycles").collect()
+        except pl.exceptions.PolarsError as error:
+            raise _unreadable(path, error) from error
+        by_run = frame.sort("run", "cta").partition_by("run", as_dict=True)
+        found = {}
+        for (run,), blocks in by_run.items():
+            if blocks["cta"].to_list() == list(range(blocks.height)):
+                found[int(run)] = blocks["cycles"].cast(pl.Float64).to_numpy()
+        return found
+
+    @staticmethod
+    def _scan(path: Path) -> pl.LazyFrame:
+        try:
+            scan = pl.scan_parquet(path, glob=False)
+            scan.collect_schema()
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise _unreadable(path, error) from error
+        return scan
+
+
+def _row(
+    values: dict[str, Any], blocks: Mapping[int, np.ndarray[Any, np.dtype[np.float64]]]
+) -> Row:
+    hidden = MEASURED | {f"{name}_again" for name in MEASURED}
+    asked = {
+        name: value
+        for name, value in values.items()
+        if value is not None and name not in hidden and name not in ("run", "experiment")
+    }
+    return Row(
+        run=values["run"],
+        family=values["experiment"],
+        inputs=Inputs(asked, blocks.get(values["run"])),
+        measured={
+            name: (_measured(values.get(name)), _measured(values.get(f"{name}_again")))
+            for name in MEASURED
+        },
+    )
+
+
+def _measured(value: object) -> float | None:
+    """Read a measurement; 0 stands for one that was not taken."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) and value > 0 else None
+
+
+def _unreadable(path: Path, error: Exception) -> InvalidInput:
+    first = str(error).strip().splitlines()[:1]
+    return UnsupportedFile(
+        f"{path}: is no Parquet table of the needed shape: {''.join(first)}", path
+    )

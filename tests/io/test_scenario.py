@@ -1,0 +1,207 @@
+"""Scenario files: what they say is simulated, and every fault is named by its path in the file."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import wavesim
+from wavesim.errors import InvalidInput, UnsupportedFile
+from wavesim.workload import Copy, Graph, Launch, Record, Wait
+
+KERNEL = """
+device = "h200"
+[kernels.k]
+grid = 100
+work = { kind = "constant", ns = 1_000 }
+"""
+
+
+def read(tmp_path: Path, text: str) -> "wavesim.Scenario":
+    file = tmp_path / "s.toml"
+    file.write_text(text, encoding="utf-8")
+    return wavesim.read_scenario(file)
+
+
+def fault(tmp_path: Path, text: str) -> InvalidInput:
+    with pytest.raises(InvalidInput) as caught:
+        read(tmp_path, text)
+    return caught.value
+
+
+def test_one_kernel_needs_no_program(tmp_path: Path) -> None:
+    found = read(tmp_path, KERNEL)
+    kernel = wavesim.Kernel(grid=100, work=wavesim.Duration.constant(ns=1_000), name="k")
+    assert found.program == wavesim.Program([kernel])
+    assert (found.seed, found.detail, found.dispatcher) == (0, "ctas", "hardware")
+    assert found.simulate().digest == wavesim.simulate("h200", kernel).digest
+
+
+def test_options_are_taken_and_can_be_replaced(tmp_path: Path) -> None:
+    options = 'seed = 5\ndetail = "kernels"\ndispatcher = "ideal"\n'
+    found = read(tmp_path, options + KERNEL)
+    run = found.simulate()
+    assert (run.seed, run.detail, run.dispatcher) == (5, "kernels", "ideal")
+    run = found.simulate(seed=6, detail="ctas")
+    assert (run.seed, run.detail, run.dispatcher) == (6, "ctas", "ideal")
+
+
+def test_a_device_can_be_scaled_and_edited(tmp_path: Path) -> None:
+    text = KERNEL.replace('device = "h200"', "").lstrip() + (
+        '[device]\nname = "h200"\nsms = 264\nedit = { clock.sm_mhz = 1500 }\n'
+    )
+    device = read(tmp_path, text).device
+    assert device.sms == 264
+    assert device.clock.sm_mhz == 1500
+
+
+def test_a_program_is_read_in_order(tmp_path: Path) -> None:
+    text = (
+        KERNEL
+        + """
+    [streams.3]
+    priority = -2
+    [[program]]
+    launch = "k"
+    repeat = 2
+    [[program]]
+    record = "e"
+    [[program]]
+    wait = "e"
+    stream = 3
+    [[program]]
+    copy_ns = 700
+    stream = 3
+    [[program]]
+    graph = [{ launch = "k", stream = 1 }, { launch = "k", stream = 1, dependent = true }]
+    stream = 3
+    at_ns = 5e4
+    """
+    )
+    program = read(tmp_path, text).program
+    k = program.items[0].kernel  # type: ignore[union-attr]
+    assert program.items == (
+        Launch(k),
+        Launch(k),
+        Record("e"),
+        Wait("e", stream=3),
+        Copy(700, stream=3),
+        Graph([Launch(k, 1), Launch(k, 1, dependent=True)], stream=3, at_ns=5e4),
+    )
+    assert program.streams[3].priority == -2
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        '{ kind = "uniform", low_ns = 1, high_ns = 2 }',
+        '{ kind = "normal", mean_cycles = 9_000, std_cycles = 10 }',
+        '{ kind = "lognormal", mean_ns = 10, cv = 0.5 }',
+        '{ kind = "exponential", mean_ns = 10 }',
+        '{ kind = "bimodal", low_ns = 1, high_ns = 9, high_share = 0.1 }',
+        '{ kind = "persistent", tasks = 500, duration = { kind = "constant", ns = 4 } }',
+        '{ kind = "measured", span_ns = 20_000, on = "a100-sxm4-80" }',
+    ],
+)
+def test_each_kind_of_work_can_be_written(tmp_path: Path, work: str) -> None:
+    text = KERNEL.replace('{ kind = "constant", ns = 1_000 }', work)
+    kind = work.split('"')[1]
+    run = read(tmp_path, text).simulate()
+    assert next(run.program.launches()).kernel.work.kind == kind  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_times_of_each_cta_can_lie_in_a_file_beside_it(tmp_path: Path, suffix: str) -> None:
+    frame = pl.DataFrame({"cycles": [100.0 * i for i in range(100)]})
+    getattr(frame, f"write_{suffix}")(tmp_path / f"times.{suffix}")
+    work = f'{{ kind = "per_cta", file = "times.{suffix}", column = "cycles", unit = "cycles" }}'
+    found = read(tmp_path, KERNEL.replace('{ kind = "constant", ns = 1_000 }', work))
+    expected = wavesim.Duration.per_cta(cycles=frame["cycles"])
+    assert next(found.program.launches()).kernel.work == expected
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field", "why"),
+    [
+        ('devise = "h200"', "devise", "did you mean device?"),
+        ("seed = 1.5", "seed", "must be a whole number (got 1.5)"),
+        ("seed = true", "seed", "must be a whole number (got True)"),
+        ('detail = "warps"', "detail", "must be one of ctas, kernels (got 'warps')"),
+        ("program = 3", "program", "must be a list (got 3)"),
+        ("program = [3]", "program[0]", "must be a table (got 3)"),
+        ("program = [{ launch = 'x' }]", "program[0].launch", "no such kernel; there are k"),
+        ("program = [{ stream = 1 }]", "program[0]", "needs exactly one of launch"),
+        ("program = [{ launch = 'k', wait = 'e' }]", "program[0]", "(got launch and wait)"),
+        ("program = [{ launch = 'k', steam = 1 }]", "program[0].steam", "did you mean stream?"),
+        ("program = [{ launch = 'k', repeat = 0 }]", "program[0].repeat", "(got 0)"),
+        ("program = [{ launch = 'k', stream = -1 }]", "program[0].stream", "(got -1)"),
+        (
+            "program = [{ launch = 'k', repeat = 9 }, { wait = 'e' }]",
+            "program[1].event",
+            "no record of this event",
+        ),
+        (
+            "program = [{ launch = 'k' }, { graph = [{ launch = 'k' }, { wait = 'e' }] }]",
+            "program[1].graph[1].event",
+            "no record of this event",
+        ),
+        ("program = [{ graph = [{ graph = [] }] }]", "program[0].graph[0].graph", "holds no graph"),
+        ("[streams]\nfirst = {}", "streams.first", "a stream's name is its number"),
+        ("[kernels.k2]\ngrid = 1", "kernels.k2.work", "missing"),
+        ("[kernels.k2]\nwork = { kind = 'constant', ns = 1 }", "kernels.k2.grid", "is needed"),
+    ],
+)
+def test_a_fault_is_named_by_its_path(tmp_path: Path, wrong: str, field: str, why: str) -> None:
+    text = KERNEL + wrong if wrong.startswith("[") else wrong + KERNEL
+    error = fault(tmp_path, text)
+    assert error.field == field
+    assert str(error).startswith(f"{field}: ")
+    assert why in str(error)
+
+
+@pytest.mark.parametrize(
+    ("work", "field"),
+    [
+        ('{ kind = "constant", ns = -1 }', "kernels.k.work.ns"),
+        ('{ kind = "constant" }', "kernels.k.work.ns"),
+        ('{ kind = "constant", s = 1 }', "kernels.k.work.s"),
+        ('{ kind = "per_cta", ns = [1.0] }', "kernels.k.work"),
+        ('{ kind = "per_cta", file = "x.parquet", column = "ns" }', "kernels.k.work.file"),
+        ('{ kind = "per_cta", file = "x.txt", column = "ns" }', "kernels.k.work.file"),
+        ('{ kind = "per_cta", file = "t.csv", column = "us" }', "kernels.k.work.column"),
+        ('{ kind = "per_cta", file = "t.csv", column = "ns", unit = "s" }', "kernels.k.work.unit"),
+    ],
+)
+def test_a_fault_of_work_is_named_by_its_path(tmp_path: Path, work: str, field: str) -> None:
+    (tmp_path / "t.csv").write_text("ns\n1\n")
+    error = fault(tmp_path, KERNEL.replace('{ kind = "constant", ns = 1_000 }', work))
+    assert error.field == field
+    assert str(error).startswith(f"{field}: ")
+
+
+def test_several_kernels_without_a_program_are_refused(tmp_path: Path) -> None:
+    more = "[kernels.k2]\ngrid = 1\nwork = { kind = 'constant', ns = 1 }"
+    error = fault(tmp_path, KERNEL + more)
+    assert error.field == "program"
+    assert "(k, k2)" in str(error)
+
+
+@pytest.mark.parametrize("text", ["", "device = 'h200'"])
+def test_an_empty_file_says_what_is_missing(tmp_path: Path, text: str) -> None:
+    assert "missing" in str(fault(tmp_path, text))
+
+
+def test_a_device_that_is_not_known_is_named(tmp_path: Path) -> None:
+    assert fault(tmp_path, KERNEL.replace("h200", "h201")).field == "device"
+    text = KERNEL.replace('device = "h200"', "") + '[device]\nname = "h200"\nsms = -4\n'
+    assert fault(tmp_path, text).field == "device.sms"
+    text = text.replace("sms = -4", "edit = { clock.sm_ghz = 2 }")
+    assert str(fault(tmp_path, text)).startswith("device.edit.clock.sm_ghz")
+
+
+def test_what_is_no_toml_is_said_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedFile, match=r"s\.toml: not valid TOML: .*line 2"):
+        read(tmp_path, "a = 1\nb = \n")
+    (tmp_path / "b.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UnsupportedFile, match="no text in UTF-8"):
+        wavesim.read_scenario(tmp_path / "b.toml")
