@@ -117,8 +117,8 @@ lock: $(SETUP)  ## Lock the newest versions that the requirements allow
 	$(BIN)/pip-compile $(LOCK) --output-file requirements-dev.lock pyproject.toml requirements-dev.in
 	cargo update
 
-LOCK := --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host \
-	--no-header
+LOCK := --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links \
+	--no-emit-trusted-host --no-header
 
 .PHONY: clean
 clean:  ## Remove what was built

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from wavesim.devices import Device, occupancy
+from wavesim.simulate import simulate
 from wavesim.workload import (
     Copy,
     Duration,
@@ -123,15 +124,29 @@ def whole_waves(run: Run) -> Change | None:
         if slots == 0 or busy_ns == 0:
             return None
         grid = math.ceil(kernel.ctas / slots) * slots
-        return kernel.edited(grid=grid, work=Duration.constant(ns=busy_ns / grid))
+        work_ns = _work_ns(kernel, busy_ns, run.device)
+        return kernel.edited(grid=grid, work=Duration.constant(ns=work_ns / grid))
 
     program = _with_kernels(run, whole)
-    return program and Change(
-        "the same work in whole waves of equal CTAs",
-        program,
-        run.dispatcher,
-        "the work can be split so at no cost",
+    return (
+        None
+        if program is None
+        else Change(
+            "the same work in whole waves of equal CTAs",
+            program,
+            run.dispatcher,
+            "the work can be split so at no cost",
+        )
     )
+
+
+def _work_ns(kernel: Kernel, busy_ns: float, device: Device) -> float:
+    """The work of all CTAs: the time they ran, less what it takes to set each of them up."""
+    empty = kernel.edited(grid=kernel.cluster, work=Duration.constant(ns=0.0))
+    (setup_ns,) = simulate(device, empty).ctas.select(
+        (pl.col("end_ns") - pl.col("start_ns")).mean()
+    )["end_ns"]
+    return max(0.0, busy_ns - kernel.ctas * float(setup_ns))
 
 
 def persistent(run: Run) -> Change | None:
@@ -142,7 +157,8 @@ def persistent(run: Run) -> Change | None:
         if kernel.cooperative or not 0 < slots < kernel.ctas:
             return None
         if isinstance(kernel.work, Measured):
-            duration: Duration = Duration.constant(ns=busy_ns / kernel.ctas)
+            work_ns = _work_ns(kernel, busy_ns, run.device)
+            duration: Duration = Duration.constant(ns=work_ns / kernel.ctas)
         elif isinstance(kernel.work, Duration):
             duration = kernel.work
         else:
@@ -150,7 +166,11 @@ def persistent(run: Run) -> Change | None:
         return kernel.edited(grid=slots, work=Persistent(kernel.ctas, duration))
 
     program = _with_kernels(run, as_persistent)
-    return program and Change("persistent kernels, a CTA a slot", program, run.dispatcher)
+    return (
+        None
+        if program is None
+        else Change("persistent kernels, a CTA a slot", program, run.dispatcher)
+    )
 
 
 def one_more_resident(run: Run) -> Change | None:
@@ -160,11 +180,15 @@ def one_more_resident(run: Run) -> Change | None:
         return _one_more(kernel, run.device, residency)
 
     program = _with_kernels(run, smaller)
-    return program and Change(
-        "registers and shared memory cut until an SM holds one CTA more",
-        program,
-        run.dispatcher,
-        "a CTA takes no longer for it",
+    return (
+        None
+        if program is None
+        else Change(
+            "registers and shared memory cut until an SM holds one CTA more",
+            program,
+            run.dispatcher,
+            "a CTA takes no longer for it",
+        )
     )
 
 
@@ -203,11 +227,15 @@ def no_clusters(run: Run) -> Change | None:
         return kernel.edited(cluster=1) if kernel.cluster > 1 else None
 
     program = _with_kernels(run, single)
-    return program and Change(
-        "no clusters",
-        program,
-        run.dispatcher,
-        "the CTAs of a cluster do not need each other",
+    return (
+        None
+        if program is None
+        else Change(
+            "no clusters",
+            program,
+            run.dispatcher,
+            "the CTAs of a cluster do not need each other",
+        )
     )
 
 

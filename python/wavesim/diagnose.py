@@ -1,8 +1,8 @@
 """What a run lost its time to, and what a change would give back.
 
-The diagnosis reads the ledger. Each finding quotes an account, its time and its share, and, from one
-per cent on, what one change to the program or the machine gives back. That figure is never a rule of
-thumb: the whole program is simulated again with the change.
+The diagnosis reads the ledger. Each finding quotes an account, its time and its share, and, from
+one per cent on, what a change to the program or the machine gives back. That figure is never a rule
+of thumb: the whole program is simulated again with the change.
 """
 
 from __future__ import annotations
@@ -202,7 +202,8 @@ def _where(run: Run, account: str) -> list[str]:
         if len(gaps):
             middle = time_text(float(gaps.quantile(0.5) or 0.0))
             return [
-                f"Nothing ran in {counted(len(gaps), 'gap')} between kernels, {middle} each in the middle."
+                f"Nothing ran in {counted(len(gaps), 'gap')} between kernels; "
+                f"the median gap is {middle}."
             ]
     if account == "blocked":
         least = kernels.sort("residency", maintain_order=True).row(0, named=True)

@@ -38,6 +38,7 @@ KERNELS: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "ready_ns": pl.Float64,  # the dispatcher could begin
     "start_ns": pl.Float64,  # first instruction of the first CTA
     "end_ns": pl.Float64,  # last instruction of the last CTA
+    "complete_ns": pl.Float64,  # the dispatcher knew that all of it had ended
     "duration_ns": pl.Float64,
     "launch_gap_ns": pl.Float64,  # nothing ran before it for so long; null for the first
     "placed_ns": pl.Float64,  # the last CTA got its place

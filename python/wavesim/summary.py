@@ -54,7 +54,7 @@ def by_shape(kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def rest_of(grouped: pl.DataFrame, shown: int) -> str:
-    """What is left behind the first ``shown`` rows of :func:`by_shape`, as a sentence or nothing."""
+    """What lies behind the first ``shown`` rows of :func:`by_shape`: a sentence or nothing."""
     rest = grouped.height - shown
     if rest <= 0:
         return ""

@@ -11,26 +11,26 @@ _SHARES = {"share", "utilization", "occupancy", "error"}
 
 @dataclass(frozen=True)
 class TimeUnit:
-    """A unit for an axis: `label`, and how many nanoseconds are one of it."""
+    """A unit for an axis: ``label``, and how many nanoseconds are one of it."""
 
     label: str
     ns: float
 
     @classmethod
     def of(cls, span_ns: float) -> TimeUnit:
-        """The largest unit of which `span_ns` has at least two."""
+        """The largest unit of which ``span_ns`` has at least two."""
         for label, ns in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
             if span_ns >= 2 * ns:
                 return cls(label, ns)
         return cls("ns", 1.0)
 
     def axis(self, what: str = "time") -> str:
-        """An axis title such as `time (µs)`."""
+        """An axis title such as ``time (µs)``."""
         return f"{what} ({self.label})"
 
 
 def time_text(ns: float) -> str:
-    """`ns` in words, with four significant digits: `12.35 µs`."""
+    """``ns`` in words, with four significant digits: ``12.35 µs``."""
     # 999.96 ns has four digits as 1 µs, so the unit is chosen after rounding.
     rounded = float(f"{ns:.4g}")
     unit = TimeUnit.of(abs(rounded) * 2)
@@ -38,19 +38,19 @@ def time_text(ns: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 kernel`, `2,000 kernels`."""
+    """``1 kernel``, ``2,000 kernels``."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def shortened(text: str, characters: int = 60) -> str:
-    """`text` cut to so many characters; C++ kernel names run to thousands."""
+    """``text`` cut to so many characters; C++ kernel names run to thousands."""
     return text if len(text) <= characters else text[: characters - 1] + "…"
 
 
 def value_text(name: str, value: object) -> str:
-    """A value of the column `name`, in the unit that the name says.
+    """A value of the column ``name``, in the unit that the name says.
 
-    `..._ns` is shown as a time, shares and utilizations as percentages, null as a dash.
+    ``..._ns`` is shown as a time, shares and utilizations as percentages, null as a dash.
     """
     if isinstance(value, bool):
         return "yes" if value else "no"

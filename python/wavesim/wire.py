@@ -144,6 +144,8 @@ def _work(work: Any, arrays: list[Array]) -> dict[str, Any]:
                 "tasks": work.tasks,
                 "duration": duration,
                 "schedule": work.schedule,
+                "overhead": {"cycles": work.overhead_cycles},
+                "startup": {"cycles": work.startup_cycles},
             }
         }
     if work.kind == "grid_sync":

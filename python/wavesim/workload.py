@@ -62,6 +62,8 @@ class Persistent(Editable, Spec):
     tasks: Annotated[int, Field(ge=0, lt=2**32)]
     duration: AnyDuration
     schedule: Literal["static", "atomic"] = "static"
+    overhead_cycles: Time = 0.0
+    startup_cycles: Time = 0.0
 
     def __init__(
         self,
@@ -131,6 +133,8 @@ class Kernel(Editable, Spec):
         cluster: CTAs a cluster; the grid is a whole number of clusters.
         barriers: named barriers a CTA; 0 if not known.
         cooperative: all CTAs must be resident at once.
+        cluster_launch: launched with a cluster size although that is 1; the dispatcher then places it
+            as it places clusters, and an SM holds fewer.
         non_portable_cluster: allow cluster sizes that not every device takes.
         name: for people; need not be unique.
         work: what a CTA does: a :class:`Duration`, or one of :class:`Persistent`,
@@ -145,6 +149,7 @@ class Kernel(Editable, Spec):
     registers: Count = 32
     shared_memory: Count = 0
     cluster: Count = 1
+    cluster_launch: bool = False
     barriers: Count = 1
     cooperative: bool = False
     non_portable_cluster: bool = False

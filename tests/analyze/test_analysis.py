@@ -132,7 +132,13 @@ def test_no_path_enters_the_summary_or_the_frames(reference, trace):
 
 def test_a_span_beyond_the_engines_clock_is_an_error_that_says_so(trace):
     analysis = trace.kernel(0.0, 5.0, 1).kernel(4e12, 5.0, 2).analyze()
-    with pytest.raises(InvalidInput, match="spans 46 days, so some of its times are wrong"):
+    with pytest.raises(InvalidInput, match="span 46 days, so some of its times are wrong"):
+        _ = analysis.replay
+
+
+def test_a_launch_call_of_long_before_is_an_error_that_says_so(trace):
+    analysis = trace.call(0.0, 5.0, 1).kernel(1.7e15, 5.0, 1).analyze()
+    with pytest.raises(InvalidInput, match="span 19,676 days, so some of its times are wrong"):
         _ = analysis.replay
 
 

@@ -1,5 +1,7 @@
 """The trace simulated once more, and changed."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
@@ -19,6 +21,7 @@ def launched(analysis):
 
 @pytest.mark.parametrize("name", TRACES)
 def test_a_replay_meets_a_host_bound_trace(reference, name):
+    # The host's call times go in, so the makespan is nearly given; the starts are the test.
     accuracy = {row["measure"]: row for row in reference(name).accuracy.iter_rows(named=True)}
     assert abs(accuracy["makespan"]["error"]) < 0.001
     assert abs(accuracy["kernel time"]["error"]) < 0.001
@@ -27,21 +30,23 @@ def test_a_replay_meets_a_host_bound_trace(reference, name):
 
 
 def test_a_replay_meets_a_trace_of_graph_launches(reference):
-    # Here the host's times fix four starts of 176; a graph's first node starts 3 us later than the
-    # model has it, three times.
-    accuracy = {
-        row["measure"]: row for row in reference("decode_graph").accuracy.iter_rows(named=True)
-    }
+    # Not a prediction: the margin is fitted to this trace's own gaps. It holds that fitting one
+    # number makes 176 starts fit, and that the durations survive the way there and back.
+    graph = reference("decode_graph")
+    accuracy = {row["measure"]: row for row in graph.accuracy.iter_rows(named=True)}
     assert abs(accuracy["makespan"]["error"]) < 0.03
     assert abs(accuracy["kernel time"]["error"]) < 0.001
 
 
-def test_an_eager_trace_predicts_what_a_graph_takes(reference):
-    # Two traces of the same work: launched one by one, and by graph. No time of the second is used.
-    change = reference("decode_eager").what_if_on([]).row(0, named=True)
+def test_eager_traces_predict_what_a_graph_takes(reference):
+    # The margin comes from another eager trace, so nothing of the graph's trace is used. (The
+    # default margin was chosen with that trace in view, and would prove nothing here.)
+    margin = reference("train_eager").stamps.margin_ns
+    eager = reference("decode_eager")
+    stamps = replace(eager.stamps, margin_ns=margin)
+    change = replace(eager, stamps=stamps).what_if_on([]).row(0, named=True)
     assert change["change"] == "all launches in one graph"
     assert change["makespan_ns"] == pytest.approx(reference("decode_graph").span_ns, rel=0.05)
-    assert change["speedup"] > 9.0
 
 
 def test_kernels_of_one_graph_launch_are_one_graph(trace):
@@ -153,14 +158,8 @@ def test_twice_the_clock_or_twice_the_bandwidth_halve_the_ctas_of_their_bound(tr
 def test_half_the_sms_take_twice_as_long_at_the_compute_bound_only(trace):
     trace.call(0.0, 1.0, 1).kernel(5.0, 1_000.0, 1, grid=132 * 16 * 10)
     h200 = wavesim.device("h200")
-    half = h200.scaled(sms=66).edited(
-        {"dram.reached_gb_s": h200.dram.reached_gb_s}
-        if h200.scaled(sms=66).dram.bandwidth_gb_s >= h200.dram.reached_gb_s
-        else {
-            "dram.bandwidth_gb_s": h200.dram.bandwidth_gb_s,
-            "dram.reached_gb_s": h200.dram.reached_gb_s,
-        }
-    )
+    dram = {f"dram.{name}": getattr(h200.dram, name) for name in ("bandwidth_gb_s", "reached_gb_s")}
+    half = h200.scaled(sms=66).edited(dram)
     rows = trace.analyze(h200).what_if_on([half], graph=False)
     assert rows["speedup"].to_list() == pytest.approx([0.5, 1.0], rel=0.03)
 

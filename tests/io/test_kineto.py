@@ -1,6 +1,7 @@
 """The profiler reader: every event is used or counted, and no time is rounded."""
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import polars as pl
@@ -252,3 +253,40 @@ def test_every_kernel_of_the_reference_traces_is_read_and_linked(name):
     assert trace.kernels.null_count().select("grid", "block", "launch_start_ns").row(0) == (0, 0, 0)
     assert (trace.kernels["launch_start_ns"] < trace.kernels["start_ns"]).all()
     assert trace.grain_ns == 1.0
+
+
+@pytest.mark.parametrize(
+    ("stamps", "grain"),
+    [([1000, 2000], 1000.0), ([1000.25, 2000.5], 250.0), ([1000.001, 2000.25], 1.0)],
+)
+def test_the_grain_of_the_times_is_told(kineto, stamps, grain):
+    for ts in stamps:
+        kineto.kernel(dur=1).events[-1]["ts"] = ts
+    assert read(kineto.write()).grain_ns == grain
+
+
+def test_bytes_that_are_no_utf8_are_replaced_and_reported(kineto, problems):
+    raw = kineto.kernel("k@l").text().encode().replace(b"k@l", b"k\xffl")
+    trace = read(kineto.write(text=raw))
+    assert trace.kernels["name"].to_list() == ["k\ufffdl"]
+    assert problems(trace)["bytes that are no UTF-8; replaced by U+FFFD"] == 1
+
+
+def test_a_file_is_never_held_as_a_whole(kineto, monkeypatch):
+    kineto.kernel()
+    for number in range(20_000):
+        kineto.add(
+            "cpu_op", f"aten::op{number}", float(number), 1, pid=9, tid=9, args={"n": number}
+        )
+    path = kineto.write()
+    size = path.stat().st_size
+    kineto.events.clear()
+    monkeypatch.setattr("wavesim.io.json_events.PIECE_BYTES", 1 << 14)
+    tracemalloc.start()
+    try:
+        trace = read(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert trace.events["count"].sum() == 20_001
+    assert peak < size / 4

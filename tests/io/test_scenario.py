@@ -147,7 +147,7 @@ def test_times_of_each_cta_can_lie_in_a_file_beside_it(tmp_path: Path, suffix: s
         ),
         ("program = [{ graph = [{ graph = [] }] }]", "program[0].graph[0].graph", "holds no graph"),
         ("[streams]\nfirst = {}", "streams.first", "a stream's name is its number"),
-        ("[kernels.k2]\ngrid = 1", "kernels.k2.work", "missing"),
+        ("[kernels.k2]\ngrid = 1", "kernels.k2.work", "is needed"),
         ("[kernels.k2]\nwork = { kind = 'constant', ns = 1 }", "kernels.k2.grid", "is needed"),
     ],
 )
@@ -188,7 +188,7 @@ def test_several_kernels_without_a_program_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "device = 'h200'"])
 def test_an_empty_file_says_what_is_missing(tmp_path: Path, text: str) -> None:
-    assert "missing" in str(fault(tmp_path, text))
+    assert "is needed" in str(fault(tmp_path, text))
 
 
 def test_a_device_that_is_not_known_is_named(tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from wavesim.run import Run
     from wavesim.workload import Program
 
-_LONGEST_NS = 4.32e15  # 50 days: the engine's clock
+_DAY_NS = 86_400e9
+_LONGEST_NS = 25 * _DAY_NS  # half of what the engine's clock can tell
 
 
 def analyze(
@@ -129,12 +130,17 @@ class Analysis:
     def plan(self) -> Plan:
         """What the host did, ready to be simulated.
 
-        Raises InvalidInput if the trace is longer than the 50 days that the engine can tell.
+        Raises InvalidInput if the trace spans more than 25 days: the engine's clock ends at 50.
         """
-        if self.span_ns > _LONGEST_NS / 2:
-            days = self.span_ns / 86_400e9
+        times = self.work.select("start_ns", "end_ns", "launch_start_ns", "launch_end_ns")
+        least, most = times.min().row(0), times.max().row(0)
+        span = max(t for t in most if t is not None) - min(t for t in least if t is not None)
+        if span > _LONGEST_NS:
             raise InvalidInput(
-                f"trace: its work spans {days:,.0f} days, so some of its times are wrong", "trace"
+                f"trace: its work and launch calls span {span / _DAY_NS:,.0f} days, so some of its "
+                "times are wrong; only up to 25 days can be simulated",
+                "trace",
+                span,
             )
         shapes = self.trace.kernels.join(
             self.kernels.select("id", "residency"), on="id", how="inner", maintain_order="left"

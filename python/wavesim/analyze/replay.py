@@ -77,6 +77,9 @@ def compare(kernels: pl.DataFrame, run: Run, plan: Plan, stamps: Stamps) -> pl.D
 def accuracy(compared: pl.DataFrame) -> pl.DataFrame:
     """Sum up ``compare``: measure, measured_ns, simulated_ns, error (share of the measured).
 
+    Agreement, not prediction: durations are solved for, so kernel time agrees by construction; the
+    host's call times are given; and ``Stamps`` are fitted to the trace.
+
     - ``makespan``: first kernel's start to last kernel's end;
     - ``kernel time``: sum of the durations;
     - ``gap before a kernel``: the median, of all that do not overlap the one before;

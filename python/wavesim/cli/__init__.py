@@ -1,8 +1,10 @@
-"""The command `wavesim`.
+"""The command ``wavesim``.
 
 Results go to standard output, progress and errors to standard error. The exit code is 0, 2 for
 anything that the user can put right (one line says what), 130 after Ctrl-C.
 """
+
+from __future__ import annotations
 
 import os
 import sys
@@ -23,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit.
 
     Args:
-        arguments: the words behind `wavesim`; by default those of the process.
+        arguments: the words behind ``wavesim``; by default those of the process.
     """
     sys.exit(_run(sys.argv[1:] if arguments is None else list(arguments)))
 

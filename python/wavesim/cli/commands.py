@@ -10,7 +10,15 @@ import polars as pl
 from cyclopts import App, Parameter
 
 import wavesim
-from wavesim.cli.output import console, print_facts, print_frame, print_json, working
+import wavesim.validate as validation
+from wavesim.cli.output import (
+    console,
+    counting,
+    print_facts,
+    print_frame,
+    print_json,
+    working,
+)
 from wavesim.errors import InvalidInput
 from wavesim.summary import KERNEL_HEADINGS, by_shape, rest_of
 from wavesim.text import time_text
@@ -25,7 +33,10 @@ app = App(
     version_flags=["--version"],
 )
 
-Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON and nothing else.")]
+Json = Annotated[
+    bool,
+    Parameter(name="--json", negative=(), show_default=False, help="Print JSON and nothing else."),
+]
 ReportPath = Annotated[
     Path | None, Parameter(name="--report", help="Write the report here: one HTML file.")
 ]
@@ -39,6 +50,7 @@ TOP = 20
 @app.command
 def analyze(
     trace: Annotated[Path, Parameter(help="The profiler's trace.")],
+    /,
     *,
     device: Annotated[
         str | None, Parameter(help="What the GPU is, if the trace does not say (wavesim devices).")
@@ -84,6 +96,7 @@ def analyze(
 @app.command
 def run(
     scenario: Annotated[Path, Parameter(help="The TOML file; see docs/guides/scenario.md.")],
+    /,
     *,
     seed: Annotated[
         int | None, Parameter(help="Seed of all random streams, instead of the file's.")
@@ -204,7 +217,10 @@ def occupancy(
 def devices(
     *,
     sources: Annotated[
-        bool, Parameter(negative=(), help="List every number with its source and status.")
+        bool,
+        Parameter(
+            negative=(), show_default=False, help="List every number with its source and status."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -216,9 +232,9 @@ def devices(
     if sources:
         print_frame(frame, {name: name for name in frame.columns})
         return
-    shown = frame.with_columns(
-        pl.col("assumed").list.join(", "), pl.col("gpcs").list.len(), pl.col("l2_bytes") / 2**20
-    )
+    numbers = frame.with_columns(pl.col("gpcs").list.len(), pl.col("l2_bytes") / 2**20)
+    marked = [_marked(name, field) for name, field in _SHOWN_NUMBERS.items()]
+    shown = numbers.with_columns(*marked, pl.col("assumed").list.len())
     headings = {
         "device": "device",
         "title": "title",
@@ -228,10 +244,76 @@ def devices(
         "sm_mhz": "SM MHz",
         "l2_bytes": "L2 MiB",
         "dram_gb_s": "DRAM GB/s",
-        "refill_ns": "ns a CTA",
-        "assumed": "assumed",
+        "refill_ns": "dispatch ns/CTA",
+        "assumed": "numbers assumed",
     }
     print_frame(shown, headings)
+    console().print(
+        "\n* assumed. wavesim devices --sources lists every number and where it is from."
+    )
+
+
+_SHOWN_NUMBERS = {
+    "gpcs": "topology.gpcs",
+    "sm_mhz": "clock.sm_mhz",
+    "l2_bytes": "l2.bytes",
+    "dram_gb_s": "dram.bandwidth_gb_s",
+    "refill_ns": "dispatch.refill_cycles",
+}
+"""Column of the devices' table -> the path of its number."""
+
+
+def _marked(name: str, field: str) -> pl.Expr:
+    """A column as text, with a star where the number is assumed."""
+    star = pl.when(pl.col("assumed").list.contains(field)).then(pl.lit("*")).otherwise(pl.lit(" "))
+    return pl.format(
+        "{}{}",
+        pl.col(name)
+        .cast(pl.Float64)
+        .round(3)
+        .map_elements(lambda value: f"{value:,.4g}", return_dtype=pl.String),
+        star,
+    ).alias(name)
+
+
+@app.command
+def validate(
+    folder: Annotated[Path, Parameter(help="Tables of the shape in reference/h200/README.md.")],
+    /,
+    *,
+    device: Annotated[str, Parameter(help="What they were measured on.")] = "h200",
+    family: Annotated[
+        list[str] | None, Parameter(negative=(), help="Only this family; may be repeated.")
+    ] = None,
+    table: Annotated[
+        Path | None, Parameter(help="Write every row with its prediction here, as Parquet.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Simulate each row of measurements from its inputs alone, and say how far off it is."""
+    with counting(f"simulating {folder.name}") as progress:
+        result = validation.validate(folder, family, table, progress, device=device)
+    if as_json:
+        print_json(result.records())
+        return
+    errors = result.families.rename({"mape": "mean_error", "p90": "p90_error"})
+    headings = {
+        "family": "family",
+        "measure": "measure",
+        "rows": "rows",
+        "mean_error": "mean error",
+        "p90_error": "nine of ten under",
+        "worst_error": "worst",
+        "skipped": "left out",
+    }
+    print_frame(errors.rename({"worst": "worst_error"}), headings)
+    reasons = result.skipped.group_by("family", "why", maintain_order=True).agg(
+        pl.col("rows").sum()
+    )
+    if reasons.height:
+        console().print()
+        headings = {"family": "left out of", "rows": "rows", "why": "why"}
+        print_frame(reasons.select(headings.keys()), headings)
 
 
 def _positive(flag: str, value: int) -> None:

@@ -1,12 +1,17 @@
 """What the command line prints: tables for people, JSON for programs, progress on stderr."""
 
+from __future__ import annotations
+
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+
 import polars as pl
 from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
@@ -31,6 +36,18 @@ def working(what: str) -> Iterator[None]:
         return
     with errors.status(Text(what)):
         yield
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on a terminal's stderr; None elsewhere. Yields what takes done and total."""
+    errors = Console(stderr=True)
+    if not errors.is_terminal:
+        yield None
+        return
+    with Progress(*Progress.get_default_columns(), console=errors, transient=True) as bar:
+        task = bar.add_task(escape(what), total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def print_json(value: object) -> None:

@@ -4,6 +4,8 @@ What is written goes to a temporary name beside the target, is brought to the di
 target's name at the end. A full disk, a crash or an exception leaves what was there before.
 """
 
+from __future__ import annotations
+
 import os
 import shutil
 import tempfile
@@ -16,11 +18,10 @@ from wavesim.errors import WavesimError
 
 @contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path to write to; at the end it becomes `path`.
+    """Yield a temporary path to write to; at the end it becomes ``path``.
 
     Raises:
-        WavesimError: the file cannot be written; names `path`. An existing file stays as it was.
-
+        WavesimError: the file cannot be written; names ``path``. An existing file stays as it was.
     """
     target = Path(path)
     with _named_errors(target):
@@ -45,7 +46,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 def atomic_folder(
     path: str | os.PathLike[str], replaceable: Callable[[Path], bool]
 ) -> Iterator[Path]:
-    """Yield a temporary folder to fill; at the end it becomes `path`.
+    """Yield a temporary folder to fill; at the end it becomes ``path``.
 
     Args:
         path: the folder; one that exists is replaced whole.
@@ -53,9 +54,8 @@ def atomic_folder(
             something else is ever deleted.
 
     Raises:
-        WavesimError: the folder cannot be written or may not be replaced; names `path`. An
+        WavesimError: the folder cannot be written or may not be replaced; names ``path``. An
             existing folder stays as it was.
-
     """
     target = Path(path)
     with _named_errors(target):
@@ -88,7 +88,7 @@ def _check_replaceable(target: Path, replaceable: Callable[[Path], bool]) -> Non
 
 
 def _swap(new: Path, target: Path) -> None:
-    """Give `new` the name `target`; put the old folder back if that fails."""
+    """Give ``new`` the name ``target``; put the old folder back if that fails."""
     if not target.exists():
         new.rename(target)
         return

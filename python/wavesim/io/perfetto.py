@@ -6,6 +6,8 @@ stream that overlap go to further lanes of that stream. Times are microseconds w
 starts and ends are each rounded to whole nanoseconds, so slices that touch still touch.
 """
 
+from __future__ import annotations
+
 import gzip
 import heapq
 import json
@@ -30,7 +32,7 @@ KERNELS_PID = 2
 """Process of the simulated kernels."""
 
 FIRST_SM_PID = 10
-"""SM s is process `FIRST_SM_PID + s`."""
+"""SM s is process ``FIRST_SM_PID + s``."""
 
 _CHUNK = 50_000
 
@@ -50,18 +52,17 @@ _KERNEL_ARGS = (
 )
 
 
-def write_run(run: "Run", path: str | os.PathLike[str]) -> None:
-    """Write a run as Chrome JSON, gzipped if `path` ends in `.gz`.
+def write_run(run: Run, path: str | os.PathLike[str]) -> None:
+    """Write a run as Chrome JSON, gzipped if ``path`` ends in ``.gz``.
 
-    A run of `detail="kernels"` has no CTAs: it gets the stream tracks only.
+    A run of ``detail="kernels"`` has no CTAs: it gets the stream tracks only.
 
     Args:
         run: the run.
         path: the file to write; an existing one is replaced only when the new one is whole.
 
     Raises:
-        WavesimError: the file cannot be written; names `path`.
-
+        WavesimError: the file cannot be written; names ``path``.
     """
     parts = [_kernel_events(run.kernels, KERNELS_PID, "kernels")]
     if run.detail == "ctas":
@@ -69,15 +70,15 @@ def write_run(run: "Run", path: str | os.PathLike[str]) -> None:
     _write(path, parts)
 
 
-def write_analysis(analysis: "Analysis", path: str | os.PathLike[str]) -> None:
+def write_analysis(analysis: Analysis, path: str | os.PathLike[str]) -> None:
     """Write a trace's measured kernels and copies above its simulated kernels, on one clock.
 
     Args:
         analysis: the analysis of a trace.
-        path: as in `write_run`.
+        path: as in ``write_run``.
 
     Raises:
-        WavesimError: the file cannot be written; names `path`.
+        WavesimError: the file cannot be written; names ``path``.
     """
     columns = ["name", "stream", "start_ns", "end_ns"]
     copies = analysis.work.filter(pl.col("what") != "kernel").select(columns)
@@ -169,7 +170,7 @@ def _lanes(kernels: pl.DataFrame) -> list[int]:
     return lanes
 
 
-def _slot_events(run: "Run") -> Iterator[str]:
+def _slot_events(run: Run) -> Iterator[str]:
     """A process an SM by GPC, a track a slot, a slice a CTA."""
     by_gpc = run.sms.sort("gpc", "sm")
     used = run.ctas.select("sm", "slot").unique().sort("sm", "slot")
@@ -195,7 +196,7 @@ def _slot_events(run: "Run") -> Iterator[str]:
 
 
 def _cta_lines(ctas: pl.DataFrame, names: dict[int, str]) -> Iterator[str]:
-    """The slices of a piece of `run.ctas`, made column by column: there may be millions."""
+    """The slices of a piece of ``run.ctas``, made column by column: there may be millions."""
     whole = ctas.with_columns(
         pl.col("start_ns").round().cast(pl.Int64).alias("start"),
         pl.col("end_ns").round().cast(pl.Int64).alias("end"),
@@ -222,7 +223,7 @@ def _cta_lines(ctas: pl.DataFrame, names: dict[int, str]) -> Iterator[str]:
 
 
 def _slice(pid: int, tid: int, row: dict[str, Any], columns: list[str]) -> str:
-    """One kernel as a slice; `columns` become its arguments."""
+    """One kernel as a slice; ``columns`` become its arguments."""
     start, end = _whole_ns(row["start_ns"]), _whole_ns(row["end_ns"])
     arguments = {column: row[column] for column in columns if _is_json(row[column])}
     # ts and dur are written by hand: a float would lose the nanoseconds of a long trace.
@@ -247,6 +248,6 @@ def _text(time_ns: int) -> str:
 
 
 def _microseconds(time_ns: pl.Expr) -> pl.Expr:
-    """`_text` of a column."""
+    """``_text`` of a column."""
     thousandths = (time_ns % 1000).cast(pl.String).str.zfill(3)
     return pl.concat_str([time_ns // 1000, pl.lit("."), thousandths])

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from wavesim.devices import Device
-from wavesim.spec import Numbers
+from wavesim.spec import Numbers, Spec
 from wavesim.workload import Copy, Graph, Kernel, Launch, Program, Record, Stream, Wait
 
 __all__ = ["decode_program", "encode_program"]
@@ -47,7 +47,7 @@ class _Encoder:
             if value not in self.devices:
                 self.devices.append(value)
             return {_DEVICE: self.devices.index(value)}
-        if hasattr(value, "model_fields"):
+        if isinstance(value, Spec):
             return {name: self.plain(getattr(value, name)) for name in type(value).model_fields}
         return value
 

@@ -1,7 +1,7 @@
 """Scenarios: a device and a program written as TOML, for the command line.
 
-The keys of a table are the fields of the spec that it stands for, so whatever the spec takes the file
-takes. ``docs/guides/scenario.md`` describes the file for its writer.
+The keys of a table are the fields of the spec that it stands for, so whatever the spec takes the
+file takes. ``docs/guides/scenario.md`` describes the file for its writer.
 """
 
 from __future__ import annotations
@@ -86,7 +86,6 @@ def scenario(values: Mapping[str, object], folder: Path = Path()) -> Scenario:
 
     Raises:
         InvalidInput: as in :func:`read_scenario`.
-
     """
     table = Table(values, "")
     table.keys_from(_KEYS)
@@ -113,13 +112,17 @@ def _device(table: Table) -> Device:
     changed = table.table("device")
     changed.keys_from(("name", "sms", "edit"))
     found = device(changed.need("name", str))
-    try:
-        if "sms" in changed.values:
+    if "sms" in changed.values:
+        try:
             found = found.scaled(sms=changed.need("sms", int))
-        if "edit" in changed.values:
-            found = found.edited(_flat(changed.table("edit").values))
-    except InvalidInput as error:
-        raise changed.within(error) from error
+        except InvalidInput as error:
+            raise changed.within(error) from error
+    if "edit" in changed.values:
+        edit = changed.table("edit")
+        try:
+            found = found.edited(_flat(edit.values))
+        except InvalidInput as error:
+            raise edit.within(error) from error
     return found
 
 
@@ -137,7 +140,9 @@ def _flat(values: Mapping[str, object], prefix: str = "") -> dict[str, object]:
 def _program(table: Table, folder: Path) -> Program:
     kernels = {name: _kernel(name, k, folder) for name, k in table.named_tables("kernels").items()}
     if not kernels:
-        raise InvalidInput("kernels: missing; a scenario has at least one kernel", "kernels", None)
+        raise InvalidInput(
+            "kernels: is needed; a scenario has at least one kernel", "kernels", None
+        )
     streams: dict[int, Stream] = {}
     for name, stream in table.named_tables("streams").items():
         if not (name.isascii() and name.isdigit()):
@@ -149,7 +154,7 @@ def _program(table: Table, folder: Path) -> Program:
         items = [_Made(f"kernels.{name}", Launch(kernel)) for name, kernel in kernels.items()]
     else:
         names = ", ".join(kernels)
-        why = f"program: missing; with several kernels ({names}) it says in which order they run"
+        why = f"program: is needed; with several kernels ({names}) it says in which order they run"
         raise InvalidInput(why, "program", None)
     try:
         return Program(items=[made.item for made in items], streams=streams)
@@ -236,11 +241,10 @@ def _with_file(table: Table, folder: Path) -> dict[str, object]:
 
 def _column(table: Table, folder: Path) -> pl.Series:
     file = folder / table.need("file", str)
-    readers = {".parquet": pl.read_parquet, ".csv": pl.read_csv}
-    if file.suffix not in readers:
-        fail(table.at("file"), str(file), f"must end in {' or '.join(readers)}")
+    if file.suffix not in (".parquet", ".csv"):
+        fail(table.at("file"), str(file), "must end in .parquet or .csv")
     try:
-        frame = readers[file.suffix](file)
+        frame = pl.read_parquet(file) if file.suffix == ".parquet" else pl.read_csv(file)
     except (OSError, pl.exceptions.PolarsError) as error:
         reason = str(error).splitlines()[0]
         raise InvalidInput(
@@ -249,4 +253,4 @@ def _column(table: Table, folder: Path) -> pl.Series:
     name = table.need("column", str)
     if name not in frame.columns:
         fail(table.at("column"), name, f"no such column; {file} has {', '.join(frame.columns)}")
-    return frame[name]
+    return frame.get_column(name)

@@ -1,4 +1,4 @@
-"""TOML tables with the path at which they stand, so that each error names the field and the value."""
+"""TOML tables with the path at which they stand, so that errors name the field and the value."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KINDS: dict[type, str] = {
 
 
 def fail(field: str, value: object, why: str) -> NoReturn:
-    """Raise the error of a field: `kernels.gemm.block: must be a whole number (got 'x')`."""
+    """Raise the error of a field: ``kernels.gemm.block: must be a whole number (got 'x')``."""
     raise InvalidInput(f"{field}: {why} (got {shown(value)})", field, value)
 
 
@@ -58,7 +58,7 @@ class Table:
         """The value of a key that must be there; its type is checked."""
         if key not in self.values:
             field = self.at(key)
-            raise InvalidInput(f"{field}: missing; {_KINDS[kind]} is needed", field, None)
+            raise InvalidInput(f"{field}: is needed, {_KINDS[kind]}", field, None)
         value = self.values[key]
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
@@ -95,8 +95,12 @@ class Table:
         name. Faults get the table's path in front.
         """
         self.keys_from(model.model_fields)
+        fields = {**self.values, **given}
+        for name, field in model.model_fields.items():
+            if field.is_required() and name not in fields:
+                raise InvalidInput(f"{self.at(name)}: is needed", self.at(name), None)
         try:
-            return model.model_validate({**self.values, **given})
+            return model.model_validate(fields)
         except InvalidInput as error:
             raise self.within(error) from error
 

@@ -1,12 +1,15 @@
 """Charts of a run: Altair objects that show in a notebook, save to a file, or go into a report.
 
 Every function takes frames with the documented columns, so a chart can also be made of frames
-that were filtered or joined by hand. `Plots` binds them to one run and is what `run.plot` returns.
+that were filtered or joined by hand. ``Plots`` binds them to one run and is what ``run.plot``
+returns.
 
-A chart never holds more than `MAX_ROWS` rows. Where a frame has more, the chart shows less by a
+A chart never holds more than ``MAX_ROWS`` rows. Where a frame has more, the chart shows less by a
 rule that it states in its subtitle; it never samples single CTAs, because a missing CTA would look
 like an idle slot.
 """
+
+from __future__ import annotations
 
 from wavesim.plots.accounts import ledger, timeline
 from wavesim.plots.logged import compare

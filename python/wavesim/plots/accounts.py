@@ -1,5 +1,7 @@
 """Where the slots' time went: the ledger as one bar, and over time."""
 
+from __future__ import annotations
+
 import altair as alt
 import polars as pl
 
@@ -15,16 +17,15 @@ from wavesim.plots.style import (
 from wavesim.text import TimeUnit
 
 MAX_BINS = 500
-"""The most bins of `timeline`: with seven accounts 500 bins are 3,507 rows."""
+"""The most bins of ``timeline``: with seven accounts 500 bins are 3,507 rows."""
 
 
 def ledger(frame: pl.DataFrame) -> alt.Chart:
     """The ledger as one stacked bar.
 
     Args:
-        frame: `run.ledger` or an analysis's ledger: `account` and `share`; `meaning`, if there is
-            one, is told where the pointer rests.
-
+        frame: ``run.ledger`` or an analysis's ledger: ``account`` and ``share``; ``meaning``, if
+            there is one, is told where the pointer rests.
     """
     frame = frame.filter(pl.col("share") > 0)
     order = account_order(frame["account"].to_list())
@@ -60,12 +61,11 @@ def timeline(frame: pl.DataFrame) -> alt.VConcatChart:
     """The accounts' shares over time, stacked, and the CTAs that run.
 
     Args:
-        frame: `run.timeline(bins=...)`: `bin`, `start_ns`, `end_ns`, one share column an account,
-            `running_ctas`. At most `MAX_BINS` rows.
+        frame: ``run.timeline(bins=...)``: ``bin``, ``start_ns``, ``end_ns``, one share column an
+            account, ``running_ctas``. At most ``MAX_BINS`` rows.
 
     Raises:
-        InvalidInput: `bins` is over `MAX_BINS`, more than the chart has pixels for.
-
+        InvalidInput: ``bins`` is over ``MAX_BINS``, more than the chart has pixels for.
     """
     if frame.height > MAX_BINS:
         raise InvalidInput(
@@ -79,8 +79,12 @@ def timeline(frame: pl.DataFrame) -> alt.VConcatChart:
     # A step holds from its bin's start; the last bin needs a point at its end to have a width.
     steps = pl.concat(
         [frame, frame.tail(1).with_columns(pl.col("end_ns").alias("start_ns"))], how="vertical"
-    ).with_columns(
-        (pl.col("start_ns") / unit.ns).alias("start"), (pl.col("end_ns") / unit.ns).alias("end")
+    ).select(
+        # No screen shows more digits, and fewer halve the size of a report.
+        (pl.col("start_ns") / unit.ns).round_sig_figs(7).alias("start"),
+        (pl.col("end_ns") / unit.ns).round_sig_figs(7).alias("end"),
+        pl.col(accounts).round(5),
+        pl.col("running_ctas").round(2),
     )
     shares = steps.unpivot(
         accounts, index=["start", "end"], variable_name="account", value_name="share"

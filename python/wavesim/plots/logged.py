@@ -1,5 +1,7 @@
 """Simulated CTAs against logged ones."""
 
+from __future__ import annotations
+
 import altair as alt
 import polars as pl
 
@@ -19,12 +21,11 @@ def compare(ctas: pl.DataFrame, logged: pl.DataFrame) -> alt.VConcatChart:
     each side's first start.
 
     Args:
-        ctas: `run.ctas`, or as many of its kernels as were logged.
-        logged: one row a block with `start_ns` and `end_ns`, in nanoseconds from any origin.
+        ctas: ``run.ctas``, or as many of its kernels as were logged.
+        logged: one row a block with ``start_ns`` and ``end_ns``, in nanoseconds from any origin.
 
     Raises:
         InvalidInput: a column is missing, a table is empty, or the numbers of rows differ.
-
     """
     simulated = _times(ctas, "ctas")
     measured = _times(logged, "logged")
@@ -84,7 +85,7 @@ def compare(ctas: pl.DataFrame, logged: pl.DataFrame) -> alt.VConcatChart:
 
 
 def _times(frame: pl.DataFrame, field: str) -> pl.DataFrame:
-    """`start_ns` and `end_ns` from the first start."""
+    """``start_ns`` and ``end_ns`` from the first start."""
     for column in ("start_ns", "end_ns"):
         if column not in frame.columns:
             raise InvalidInput(
@@ -99,7 +100,7 @@ def _times(frame: pl.DataFrame, field: str) -> pl.DataFrame:
 
 
 def _running(times: pl.DataFrame) -> pl.DataFrame:
-    """Running CTAs as steps, reduced to the last state before each of `POINTS` equal times."""
+    """Running CTAs as steps, reduced to the last state before each of ``POINTS`` equal times."""
     steps = (
         pl.concat(
             [
@@ -124,7 +125,7 @@ def _running(times: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ranks(simulated: pl.DataFrame, logged: pl.DataFrame) -> pl.DataFrame:
-    """Times of the same rank: `what` (starts or ends), `simulated`, `logged`."""
+    """Times of the same rank: ``what`` (starts or ends), ``simulated``, ``logged``."""
     every = max(1, -(-logged.height // POINTS))
     parts = [
         pl.DataFrame({"simulated": simulated[column].sort(), "logged": logged[column].sort()})

@@ -1,4 +1,6 @@
-"""The charts of one run, as `run.plot` gives them."""
+"""The charts of one run, as ``run.plot`` gives them."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,16 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plots:
-    """Charts of a run. `slots` and `compare` need `detail="ctas"`."""
+    """Charts of a run. ``slots`` and ``compare`` need ``detail="ctas"``."""
 
-    run: "Run"
+    run: Run
 
     def timeline(self, bins: int = 200) -> alt.VConcatChart:
         """Shares of the ledger's accounts over time, stacked, above the running CTAs."""
         return timeline(self.run.timeline(bins=bins))
 
     def slots(self, limit: int = MAX_ROWS) -> alt.Chart:
-        """Every CTA as a bar in its slot; beyond `limit` CTAs whole SMs, evenly spaced."""
+        """Every CTA as a bar in its slot; beyond ``limit`` CTAs whole SMs, evenly spaced."""
         frame = self.run.kernels
         names = dict(zip(frame["kernel"].to_list(), frame["name"].to_list(), strict=True))
         return slots(self.run.ctas, names, limit)
@@ -41,9 +43,9 @@ class Plots:
         return ledger(self.run.ledger)
 
     def kernels(self, limit: int = 3_000) -> alt.Chart:
-        """Kernels over time, a row a stream; beyond `limit` kernels neighbours share a bar."""
+        """Kernels over time, a row a stream; beyond ``limit`` kernels neighbours share a bar."""
         return kernels(self.run.kernels, limit)
 
     def compare(self, logged: pl.DataFrame) -> alt.VConcatChart:
-        """Running CTAs against a log of blocks (`start_ns`, `end_ns`), and the differences."""
+        """Running CTAs against a log of blocks (``start_ns``, ``end_ns``), and the differences."""
         return compare(self.run.ctas, logged)

@@ -1,5 +1,7 @@
 """Charts by place: what ran in each slot, and how busy each SM was."""
 
+from __future__ import annotations
+
 import altair as alt
 import polars as pl
 
@@ -15,18 +17,17 @@ def slots(
 ) -> alt.Chart:
     """Every CTA as a bar in its slot.
 
-    With more than `limit` CTAs, whole SMs are shown, evenly spaced, as many as fit; a single SM
-    with more than `limit` CTAs is shown up to the time at which the limit is reached. A bar missing
-    between two others is therefore always an idle slot.
+    With more than ``limit`` CTAs, whole SMs are shown, evenly spaced, as many as fit; a single SM
+    with more than ``limit`` CTAs is shown up to the time at which the limit is reached. A bar
+    missing between two others is therefore always an idle slot.
 
     Args:
-        ctas: `run.ctas`: `kernel`, `cta`, `sm`, `slot`, `start_ns`, `end_ns`.
+        ctas: ``run.ctas``: ``kernel``, ``cta``, ``sm``, ``slot``, ``start_ns``, ``end_ns``.
         names: kernel -> name, for the legend.
-        limit: the most bars; 1 to `MAX_ROWS`.
+        limit: the most bars; 1 to ``MAX_ROWS``.
 
     Raises:
-        InvalidInput: `limit` is out of range.
-
+        InvalidInput: ``limit`` is out of range.
     """
     if not 1 <= limit <= MAX_ROWS:
         raise InvalidInput(f"limit: must be from 1 to {MAX_ROWS} (got {limit})", "limit", limit)
@@ -82,7 +83,7 @@ def slots(
 
 
 def _whole_sms(ctas: pl.DataFrame, limit: int) -> tuple[pl.DataFrame, str | None]:
-    """The CTAs to show, and the rule by which they were chosen (`None`: all)."""
+    """The CTAs to show, and the rule by which they were chosen (``None``: all)."""
     if ctas.height <= limit:
         return ctas, None
     counts = ctas.group_by("sm").len().sort("sm")
@@ -104,8 +105,7 @@ def sms(frame: pl.DataFrame) -> alt.Chart:
     """Utilization of each SM, by GPC.
 
     Args:
-        frame: `run.sms`: `sm`, `gpc`, `ctas`, `busy_ns`, `active_ns`, `utilization`, `last_end_ns`.
-
+        frame: ``run.sms``.
     """
     unit = TimeUnit.of(maximum(frame["last_end_ns"]))
     data = frame.sort("gpc", "sm").with_columns(

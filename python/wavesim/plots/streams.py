@@ -1,5 +1,7 @@
 """Kernels over time, a row a stream."""
 
+from __future__ import annotations
+
 import altair as alt
 import polars as pl
 
@@ -8,30 +10,27 @@ from wavesim.plots.style import MAX_ROWS, WIDTH, maximum, titled, x_time
 from wavesim.text import TimeUnit, shortened
 
 NAMED = 9
-"""So many kernel names have a colour of their own; the rest are `other`."""
+"""So many kernel names have a colour of their own; the rest are ``other``."""
 
 NAME_CHARACTERS = 60
 
 EDGED = 200
 """Up to so many bars have white edges; of more, edges would be most of what is seen."""
 
-_EDGE = {"stroke": "white", "strokeWidth": 0.2}
-
 
 def kernels(frame: pl.DataFrame, limit: int = 3_000, title: str = "Kernels") -> alt.Chart:
     """Every kernel as a bar from its first CTA's start to its last CTA's end.
 
-    With more than `limit` kernels, the time axis is cut into equal pieces and the kernels of one
+    With more than ``limit`` kernels, the time axis is cut into equal pieces and the kernels of one
     stream that start in the same piece share one bar, so that no time disappears.
 
     Args:
-        frame: `name`, `stream`, `start_ns`, `end_ns` (`run.kernels`, or a trace's kernels).
-        limit: the most kernels with a bar each; 1 to `MAX_ROWS`.
+        frame: ``name``, ``stream``, ``start_ns``, ``end_ns``; of a run, or of a trace.
+        limit: the most kernels with a bar each; 1 to ``MAX_ROWS``.
         title: of the chart.
 
     Raises:
-        InvalidInput: `limit` is out of range.
-
+        InvalidInput: ``limit`` is out of range.
     """
     if not 1 <= limit <= MAX_ROWS:
         raise InvalidInput(f"limit: must be from 1 to {MAX_ROWS} (got {limit})", "limit", limit)
@@ -61,7 +60,7 @@ def kernels(frame: pl.DataFrame, limit: int = 3_000, title: str = "Kernels") -> 
     streams = data["stream"].n_unique()
     chart: alt.Chart = (
         alt.Chart(data)
-        .mark_bar(**_EDGE if data.height <= EDGED else {})
+        .mark_bar(stroke="white", strokeWidth=0.2 if data.height <= EDGED else 0)
         .encode(
             x=x_time("start", unit, end_ns / unit.ns),
             x2="end:Q",
@@ -112,7 +111,7 @@ def _bars(frame: pl.DataFrame, limit: int) -> tuple[pl.DataFrame, str | None]:
 
 
 def short(column: str) -> pl.Expr:
-    """A name column cut to `NAME_CHARACTERS`; C++ kernel names run to thousands."""
+    """A name column cut to ``NAME_CHARACTERS``; C++ kernel names run to thousands."""
     name = pl.col(column)
     return (
         pl.when(name.str.len_chars() > NAME_CHARACTERS)

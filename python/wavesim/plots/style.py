@@ -1,5 +1,7 @@
 """What all charts share: the accounts' colours, units of time, sizes."""
 
+from __future__ import annotations
+
 from typing import Final
 
 import altair as alt
@@ -39,7 +41,7 @@ _OTHER_COLOURS: Final = ("#72b7b2", "#ff9da6", "#bab0ac", "#79706e", "#d67195")
 
 
 def account_colour(account: str) -> str:
-    """Colour of an account; one that `ACCOUNTS` does not name gets a colour by its name."""
+    """Colour of an account; one that ``ACCOUNTS`` does not name gets a colour by its name."""
     if account in ACCOUNTS:
         return ACCOUNTS[account][0]
     if account in TRACE_COLOURS:
@@ -60,14 +62,14 @@ def account_order(accounts: list[str]) -> list[str]:
 def x_time(
     column: str, unit: TimeUnit, end: float | None = None, axis: alt.Axis | None = None
 ) -> alt.X:
-    """The time axis: from 0 to `end` (in `unit`) without padding."""
+    """The time axis: from 0 to ``end`` (in ``unit``) without padding."""
     scale = alt.Scale(nice=False) if end is None else alt.Scale(domain=[0, end], nice=False)
     x = alt.X(f"{column}:Q", title=unit.axis(), scale=scale)
     return x if axis is None else x.axis(axis)
 
 
 def maximum(values: pl.Series, default: float = 1.0) -> float:
-    """The largest value of a column of numbers; `default` of an empty one."""
+    """The largest value of a column of numbers; ``default`` of an empty one."""
     largest = values.max()
     return float(largest) if isinstance(largest, int | float) else default
 

@@ -1,7 +1,10 @@
 """What the report of a run says."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
+import altair as alt
 import polars as pl
 
 from wavesim.plots import MAX_ROWS, account_colour
@@ -21,7 +24,7 @@ SLOT_CHART_CTAS = 2 * MAX_ROWS
 """Runs of up to so many CTAs get the chart of slots; with more, too few SMs of it can be shown."""
 
 
-def run_page(run: "Run") -> Page:
+def run_page(run: Run) -> Page:
     """The report of a run as data."""
     kernels = run.kernels
     names = kernels["name"].unique(maintain_order=True).to_list()
@@ -34,10 +37,10 @@ def run_page(run: "Run") -> Page:
     )
 
 
-def run_sections(run: "Run") -> list[Section]:
+def run_sections(run: Run) -> list[Section]:
     """Ledger, diagnosis, timeline, kernels, SMs."""
     sections = [ledger_section(run), diagnosis_section(run.diagnose())]
-    charts = [run.plot.timeline(), run.plot.kernels()]
+    charts: list[alt.TopLevelMixin] = [run.plot.timeline(), run.plot.kernels()]
     if run.detail == "ctas" and run.ctas.height <= SLOT_CHART_CTAS:
         charts.append(run.plot.slots())
     sections.append(Section("Timeline", charts=tuple(charts)))
@@ -46,7 +49,7 @@ def run_sections(run: "Run") -> list[Section]:
     return sections
 
 
-def _facts(run: "Run") -> tuple[tuple[str, str], ...]:
+def _facts(run: Run) -> tuple[tuple[str, str], ...]:
     kernels = run.kernels
     streams = kernels["stream"].n_unique()
     gpcs = run.sms["gpc"].n_unique()
@@ -62,13 +65,13 @@ def _facts(run: "Run") -> tuple[tuple[str, str], ...]:
     )
 
 
-def simulated_by(run: "Run") -> str:
+def simulated_by(run: Run) -> str:
     """Version, seed and digest; the dispatcher where it is not the hardware's."""
     ideal = "" if run.dispatcher == "hardware" else f", {run.dispatcher} dispatcher"
     return f"wavesim {run.version}, seed {run.seed}{ideal}, digest {run.digest}"
 
 
-def headlines(run: "Run") -> tuple[tuple[str, str], ...]:
+def headlines(run: Run) -> tuple[tuple[str, str], ...]:
     """Makespan, busy share, the largest loss, waves and launch gaps."""
     ledger = run.ledger
     busy = float(ledger.filter(pl.col("account") == "busy")["share"].sum())
@@ -84,7 +87,7 @@ def headlines(run: "Run") -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def ledger_section(run: "Run") -> Section:
+def ledger_section(run: Run) -> Section:
     """The ledger as a bar and as a table."""
     whole_ns = pl.col("time_ps") / 1e3 / run.slots
     meanings = {account: meaning for account, (_, meaning) in ACCOUNTS.items()}
@@ -103,8 +106,8 @@ def ledger_section(run: "Run") -> Section:
     return Section("Where the time went", table=table, charts=(run.plot.ledger(),))
 
 
-def diagnosis_section(diagnosis: "Diagnosis", of_what: str = "") -> Section:
-    """A paragraph a finding; `of_what` says what was diagnosed."""
+def diagnosis_section(diagnosis: Diagnosis, of_what: str = "") -> Section:
+    """A paragraph a finding; ``of_what`` says what was diagnosed."""
     points = tuple(
         Point(finding.title, finding.text, f"{finding.share:.1%}", account_colour(finding.account))
         for finding in diagnosis.large

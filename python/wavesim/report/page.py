@@ -5,6 +5,8 @@ policy in its head forbids the browser to load anything. Everything that comes f
 the names of kernels, is escaped.
 """
 
+from __future__ import annotations
+
 import functools
 import os
 from dataclasses import dataclass, field
@@ -17,7 +19,6 @@ import polars as pl
 from wavesim.errors import WavesimError
 from wavesim.io.atomic import atomic_file
 from wavesim.text import shortened, value_text
-
 
 CELL = 160
 """So many characters of a text are shown in a table; C++ kernel names run to thousands."""
@@ -33,7 +34,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text; `note` stands below it."""
+    """A table of text; ``note`` stands below it."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -63,7 +64,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report: `facts` say what it is about, `headlines` are its key numbers."""
+    """A whole report: ``facts`` say what it is about, ``headlines`` are its key numbers."""
 
     title: str
     facts: tuple[tuple[str, str], ...] = ()
@@ -75,8 +76,7 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> None:
     """Write the page as one HTML file.
 
     Raises:
-        WavesimError: the file cannot be written; names `path`. An existing file stays as it was.
-
+        WavesimError: the file cannot be written; names ``path``. An existing file stays as it was.
     """
     html = render(page)
     with atomic_file(path) as temporary:
@@ -120,14 +120,14 @@ def _javascript() -> str:
             "a report needs the package vl-convert-python, which holds the charts' JavaScript"
         ) from error
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    bundle: str = vl_convert.javascript_bundle(None, version)
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", version)
     return bundle
 
 
 def table_of(frame: pl.DataFrame, columns: dict[str, str], note: str | None = None) -> Table:
     """The columns of a frame that it has, under the given headings, each in the unit of its name.
 
-    See `wavesim.text.value_text`.
+    See ``wavesim.text.value_text``.
     """
     present = [name for name in columns if name in frame.columns]
     rows = tuple(

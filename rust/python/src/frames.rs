@@ -184,6 +184,7 @@ pub(crate) fn kernels(columns: KernelColumns, device: &Device, program: &Program
         ("ready_ns", nanoseconds(columns.ready.clone())),
         ("start_ns", nanoseconds(columns.start.clone())),
         ("end_ns", nanoseconds(columns.end.clone())),
+        ("complete_ns", nanoseconds(columns.complete.clone())),
         ("duration_ns", per_row(&|row| duration(row).ns())),
         ("launch_gap_ns", Arc::new(PrimitiveArray::<Float64Type>::from(gaps))),
         ("placed_ns", nanoseconds(columns.placed.clone())),
@@ -205,6 +206,7 @@ fn shape(kernel: &Kernel) -> Shape {
         shared_bytes: kernel.shared_memory,
         barriers: kernel.barriers,
         cluster: kernel.cluster,
+        cluster_launch: kernel.cluster_launch,
         non_portable_cluster: kernel.non_portable_cluster,
         ..Shape::default()
     }

@@ -55,6 +55,8 @@ pub(crate) struct Placement {
     pub(crate) kernel: KernelId,
     pub(crate) place: Place,
     pub(crate) start: Start,
+    /// How long its own work is, or its first part.
+    pub(crate) work: Time,
     /// Whether it was placed going round, not into a slot that had just come back.
     pub(crate) first_round: bool,
 }
@@ -170,9 +172,28 @@ impl<P: Dispatch> Dispatcher<P> {
         self.go_round(now + self.policy.switch(), runs, sms);
     }
 
-    /// A slot on `sm` has come back: places what fits there now. While the dispatcher goes round it will come by.
+    /// A slot on `sm` has come back: places what fits there, one CTA a call. While the dispatcher goes round it will come by.
     #[inline]
     pub(crate) fn refill(
+        &mut self,
+        sm: SmId,
+        now: Time,
+        runs: &mut Runs<'_>,
+        sms: &mut Sms,
+    ) -> Option<Placement> {
+        let head = self.head()?;
+        if self.visit.is_some() || !sms.fits(sm, &runs[head].footprint) {
+            return None;
+        }
+        let placement = self.place(head, sm, now, false, runs, sms);
+        if runs[head].left() == 0 {
+            self.next_head(now, runs, sms);
+        }
+        Some(placement)
+    }
+
+    /// The same for a kernel of clusters.
+    pub(crate) fn refill_clusters(
         &mut self,
         sm: SmId,
         now: Time,
@@ -181,19 +202,12 @@ impl<P: Dispatch> Dispatcher<P> {
         placed: &mut Vec<Placement>,
     ) {
         let Some(head) = self.head() else { return };
-        if self.visit.is_some() {
-            return;
-        }
-        if runs[head].cluster_launch() {
-            let cell = self.groups.cell_of(sm);
-            while runs[head].left() > 0 && self.place_cluster(head, cell, now, false, runs, sms, placed)
-            {}
-        } else {
-            while runs[head].left() > 0 && sms.fits(sm, &runs[head].footprint) {
-                placed.push(self.place(head, sm, now, false, runs, sms));
-            }
-        }
-        if runs[head].left() == 0 {
+        let cell = self.groups.cell_of(sm);
+        while self.visit.is_none()
+            && runs[head].left() > 0
+            && self.place_cluster(head, cell, now, false, runs, sms, placed)
+        {}
+        if self.visit.is_none() && runs[head].left() == 0 {
             self.next_head(now, runs, sms);
         }
     }
@@ -245,10 +259,11 @@ impl<P: Dispatch> Dispatcher<P> {
         let run = &mut runs[head];
         let warps = run.footprint.warps;
         let cold = sms.is_new_to(sm, head);
-        let start = self.policy.start(now, sm, warps, sms.resident_warps(sm), cold);
+        let work = run.sync.work(&mut run.sampler);
+        let start = self.policy.start(now, sm, warps, sms.resident_warps(sm), cold, work);
         let cta = run.next(start.first);
         let place = sms.place(sm, &run.footprint, cta);
-        Placement { kernel: head, place, start, first_round }
+        Placement { kernel: head, place, start, work, first_round }
     }
 
     /// Kernels with CTAs that have no place yet, the head first.

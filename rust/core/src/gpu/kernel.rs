@@ -30,8 +30,8 @@ pub(crate) struct Run<'a> {
     pub(crate) work_from: Time,
     /// The last stores of its CTAs have been acknowledged.
     pub(crate) flushed: Time,
-    /// CTAs that have started and wait for that, and since when.
-    pub(crate) parked: Vec<(Place, Time)>,
+    /// CTAs that have started and wait for that: since when, and for how much work.
+    pub(crate) parked: Vec<(Place, Time, Time)>,
     pub(crate) ended: u64,
     pub(crate) returned: u64,
     /// CTAs whose signal for a dependent launch has reached the dispatcher.
@@ -47,7 +47,7 @@ pub(crate) struct Times {
     pub(crate) start: Time,
     pub(crate) placed: Time,
     pub(crate) end: Time,
-    /// The last slot has come back, and its stores have been acknowledged.
+    /// The last slot has come back.
     pub(crate) complete: Time,
     pub(crate) busy_ps: u128,
     pub(crate) dispatch_ps: u128,

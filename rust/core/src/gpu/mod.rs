@@ -247,7 +247,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         } else if visit == first {
             self.dispatcher.make_visit(&mut self.runs, &mut self.sms, &mut self.placed);
             self.on_placed(first);
-            self.idle_changes();
+            self.idle_changes(first);
         } else if let Some((_, place)) = self.steps.pop() {
             self.on_step(Place(place), first);
         }
@@ -293,7 +293,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
                 }
             }
         }
-        self.idle_changes();
+        self.idle_changes(now);
     }
 
     fn arrive(&mut self, kernel: KernelId, now: Time) {
@@ -331,7 +331,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
     fn all_returned(&mut self, op: OpId, kernel: KernelId, now: Time) {
         let run = &mut self.runs[kernel];
         let complete = now.max(run.flushed);
-        run.times.complete = complete;
+        run.times.complete = now;
         let release = (now + self.timings.release).max(run.times.end + self.timings.flush);
         if !run.trigger {
             self.signal(op, now);
@@ -348,52 +348,53 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             let run = &mut self.runs[kernel];
             run.held = false;
             run.work_from = now;
-            for (place, start) in std::mem::take(&mut run.parked) {
-                self.begin(kernel, place, start.max(now));
+            for (place, start, work) in std::mem::take(&mut run.parked) {
+                self.begin(kernel, place, start.max(now), work);
             }
         }
     }
 
-    /// CTAs have been placed at `now`: those that need not wait begin.
-    #[inline]
+    /// CTAs have been placed at `now`.
     fn on_placed(&mut self, now: Time) {
         let mut placed = std::mem::take(&mut self.placed);
-        for placement in placed.drain(..) {
-            let Placement { kernel, place, start, first_round } = placement;
-            let latency = start.first.since(now);
-            let account = if first_round { Account::Fill } else { Account::Starved };
-            self.resident_ctas += 1;
-            let run = &mut self.runs[kernel];
-            run.times.dispatch_ps += u128::from(latency.0);
-            if let Some(books) = &mut self.books {
-                books.assign(latency, account);
-            }
-            let run = &mut self.runs[kernel];
-            if run.dependent {
-                let start = start.all + self.timings.dependent_check;
-                if run.held {
-                    run.parked.push((place, start));
-                } else {
-                    let start = start.max(run.work_from);
-                    self.begin(kernel, place, start);
-                }
-            } else {
-                self.begin(kernel, place, start.all);
-            }
-        }
+        placed.drain(..).for_each(|placement| self.on_placement(placement, now));
         self.placed = placed;
+    }
+
+    /// A CTA has been placed at `now`: it begins, unless it has to wait.
+    #[inline]
+    fn on_placement(&mut self, placement: Placement, now: Time) {
+        let Placement { kernel, place, start, work, first_round } = placement;
+        let latency = start.first.since(now);
+        let account = if first_round { Account::Fill } else { Account::Starved };
+        self.resident_ctas += 1;
+        if let Some(books) = &mut self.books {
+            books.assign(now, latency, account);
+        }
+        let run = &mut self.runs[kernel];
+        run.times.dispatch_ps += u128::from(latency.0);
+        if !run.dependent {
+            return self.begin(kernel, place, start.all, work);
+        }
+        let start = start.all + self.timings.dependent_check;
+        if run.held {
+            run.parked.push((place, start, work));
+        } else {
+            let start = start.max(run.work_from);
+            self.begin(kernel, place, start, work);
+        }
     }
 
     /// A CTA begins its work.
     #[inline]
-    fn begin(&mut self, kernel: KernelId, place: Place, at: Time) {
+    fn begin(&mut self, kernel: KernelId, place: Place, at: Time, work: Time) {
         let cta = self.sms.resident(place).cta;
         if self.runs[kernel].trigger {
             let at = self.dispatcher.policy.signalled(at, place.sm());
             self.happen(at, Happening::Signal(kernel));
         }
         let run = &mut self.runs[kernel];
-        let at = run.sync.begin(cta, place.sm(), at, &mut run.sampler);
+        let at = run.sync.begin(cta, place.sm(), at, work);
         self.steps.push(at, place.0);
     }
 
@@ -415,13 +416,12 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         self.sms.ended(place, now, now - resident.start);
         self.resident_ctas -= 1;
         if let Some(books) = &mut self.books {
-            books.end();
+            books.end(now);
         }
         self.makespan = self.makespan.max(now);
-        self.digest.word(u64::from(resident.kernel.0) << 32 | u64::from(resident.cta));
-        self.digest.word(u64::from(place.0));
-        self.digest.word(resident.start.0);
-        self.digest.word(now.0);
+        let id = u64::from(resident.kernel.0) << 32 | u64::from(resident.cta);
+        self.digest.pair(id, u64::from(place.0));
+        self.digest.pair(resident.start.0, now.0);
         if let Some(ctas) = &mut self.ctas {
             ctas.kernel.push(resident.kernel);
             ctas.cta.push(CtaId(resident.cta));
@@ -433,7 +433,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         self.dispatcher.give_back(place, now);
         if all_ended {
             self.running_ops -= 1;
-            self.idle_changes();
+            self.idle_changes(now);
             self.end_books();
         }
     }
@@ -450,13 +450,21 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         let footprint = run.footprint;
         self.sms.free(place, &footprint);
         if let Some(books) = &mut self.books {
-            books.free();
+            books.free(now);
         }
         let head = self.dispatcher.head();
-        self.dispatcher.refill(place.sm(), now, &mut self.runs, &mut self.sms, &mut self.placed);
-        self.on_placed(now);
+        if head.is_some_and(|head| self.runs[head].cluster_launch()) {
+            self.dispatcher.refill_clusters(place.sm(), now, &mut self.runs, &mut self.sms, &mut self.placed);
+            self.on_placed(now);
+        } else {
+            while let Some(placement) =
+                self.dispatcher.refill(place.sm(), now, &mut self.runs, &mut self.sms)
+            {
+                self.on_placement(placement, now);
+            }
+        }
         if self.dispatcher.head() != head {
-            self.idle_changes();
+            self.idle_changes(now);
         }
         if complete {
             self.all_returned(op, resident.kernel, now);
@@ -473,8 +481,10 @@ impl<'a, P: Dispatch> Machine<'a, P> {
     }
 
     /// Settles to which account idle slots belong from now on.
-    fn idle_changes(&mut self) {
-        let (free, returning) = if self.dispatcher.head().is_some() {
+    fn idle_changes(&mut self, now: Time) {
+        let (free, returning) = if self.dispatcher.visit.is_some() {
+            (Account::Fill, Account::Fill)
+        } else if self.dispatcher.head().is_some() {
             (Account::Blocked, Account::Starved)
         } else {
             let account = if self.resident_ctas == 0 {
@@ -487,7 +497,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             (account, account)
         };
         if let Some(books) = &mut self.books {
-            books.idle_as(free, returning);
+            books.idle_as(now, free, returning);
         }
     }
 
@@ -507,7 +517,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             kernels: kernel_columns(&self.runs, self.sms.count()),
             ctas: self.ctas.take(),
             sms: sm_columns(&self.sms, device),
-            ledger: books.close(slots),
+            ledger: books.close(self.makespan, slots),
             slots,
             makespan: self.makespan,
             digest: self.digest.value(),
@@ -559,7 +569,7 @@ fn check_barriers(device: &Device, program: &Program, footprints: &[Footprint]) 
 
 /// What a CTA of each of the program's kernels takes of an SM; an error for the first that can't launch.
 fn footprints(device: &Device, program: &Program) -> Result<Vec<Footprint>> {
-    program
+    let mut footprints: Vec<Footprint> = program
         .kernels
         .iter()
         .enumerate()
@@ -586,7 +596,17 @@ fn footprints(device: &Device, program: &Program) -> Result<Vec<Footprint>> {
                 None => Ok(Footprint::new(&occupancy, kernel.barriers, &device.limits)),
             }
         })
-        .collect()
+        .collect::<Result<_>>()?;
+    let mut distinct: Vec<Footprint> = Vec::new();
+    for footprint in &mut footprints {
+        let known = distinct.iter().position(|other| other == footprint);
+        let shape = known.unwrap_or(distinct.len());
+        if known.is_none() {
+            distinct.push(*footprint);
+        }
+        footprint.shape = shape as u32;
+    }
+    Ok(footprints)
 }
 
 fn kernel_columns(runs: &IdVec<KernelId, Run<'_>>, sms: usize) -> KernelColumns {

@@ -7,6 +7,8 @@ use crate::ids::{Id, IdVec, KernelId, SlotId, SmId};
 /// What a CTA of a kernel takes of an SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footprint {
+    /// Equal for equal footprints of a program.
+    pub(crate) shape: u32,
     pub(crate) warps: u32,
     registers: u32,
     shared_bytes: u32,
@@ -23,6 +25,7 @@ impl Footprint {
         let wanted = occupancy.ctas_per_sm * occupancy.shared_per_cta_bytes;
         let carve_out = limits.carve_outs_bytes.iter().find(|&&size| size >= wanted);
         Self {
+            shape: 0,
             carve_out_bytes: carve_out.copied().unwrap_or(limits.shared_bytes),
             warps: occupancy.warps_per_cta,
             registers: occupancy.registers_per_cta,
@@ -47,17 +50,19 @@ struct Sm {
     /// What shared memory is set to while CTAs are resident.
     carve_out_bytes: u32,
     resident: u32,
-    /// The footprint that all residents share, if they do.
-    uniform: Option<Footprint>,
-    taken: u64,
+    /// The shape that all residents share, or [`MIXED`].
+    shape: u32,
     last_kernel: Option<KernelId>,
-    active_since: Time,
-    record: Usage,
+    taken: u64,
 }
+
+/// CTAs of different shapes are on one SM.
+const MIXED: u32 = u32::MAX;
 
 /// What one SM has done so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
+    active_since: Time,
     pub(crate) ctas: u64,
     pub(crate) busy_ps: u128,
     pub(crate) active: Time,
@@ -76,6 +81,7 @@ pub(crate) struct Resident {
 #[derive(Debug)]
 pub(crate) struct Sms {
     sms: IdVec<SmId, Sm>,
+    usage: IdVec<SmId, Usage>,
     residents: Vec<Resident>,
     most_resident: u32,
     all_warps: u32,
@@ -112,15 +118,14 @@ impl Sms {
             barriers: limits.barriers.unwrap_or(u32::MAX),
             carve_out_bytes: 0,
             resident: 0,
-            uniform: None,
-            taken: 0,
+            shape: MIXED,
             last_kernel: None,
-            active_since: Time::ZERO,
-            record: Usage::default(),
+            taken: 0,
         };
         let count = device.sm_count();
         Self {
             sms: IdVec::filled(sm, count),
+            usage: IdVec::filled(Usage::default(), count),
             residents: vec![Resident::default(); count * MAX_SLOTS as usize],
             most_resident: 0,
             all_warps: limits.warps,
@@ -159,7 +164,7 @@ impl Sms {
     #[inline]
     pub(crate) fn fits(&self, sm: SmId, need: &Footprint) -> bool {
         let sm = &self.sms[sm];
-        if sm.resident == 0 || sm.uniform.as_ref() == Some(need) {
+        if sm.resident == 0 || sm.shape == need.shape {
             return sm.resident < need.residency;
         }
         sm.ctas > 0
@@ -177,6 +182,10 @@ impl Sms {
         if sm.resident == 0 {
             sm.carve_out_bytes = need.carve_out_bytes;
             sm.shared_bytes = need.carve_out_bytes;
+            sm.shape = need.shape;
+            self.usage[id].active_since = cta.start;
+        } else if sm.shape != need.shape {
+            sm.shape = MIXED;
         }
         sm.ctas -= 1;
         sm.warps -= need.warps;
@@ -185,12 +194,6 @@ impl Sms {
         sm.registers = sm.registers.wrapping_sub(need.registers);
         sm.shared_bytes = sm.shared_bytes.wrapping_sub(need.shared_bytes);
         sm.barriers = sm.barriers.wrapping_sub(need.barriers);
-        if sm.resident == 0 {
-            sm.uniform = Some(*need);
-            sm.active_since = cta.start;
-        } else if sm.uniform.as_ref() != Some(need) {
-            sm.uniform = None;
-        }
         sm.resident += 1;
         sm.last_kernel = Some(cta.kernel);
         self.most_resident = self.most_resident.max(sm.resident);
@@ -209,7 +212,7 @@ impl Sms {
     /// The CTA at this place has run its last instruction.
     #[inline]
     pub(crate) fn ended(&mut self, place: Place, end: Time, busy: Time) {
-        let record = &mut self.sms[place.sm()].record;
+        let record = &mut self.usage[place.sm()];
         record.ctas += 1;
         record.busy_ps += u128::from(busy.0);
         record.last_end = end;
@@ -227,12 +230,13 @@ impl Sms {
         sm.resident -= 1;
         sm.taken &= !(1 << place.slot().0);
         if sm.resident == 0 {
-            sm.record.active += sm.record.last_end.since(sm.active_since);
+            let usage = &mut self.usage[place.sm()];
+            usage.active += usage.last_end.since(usage.active_since);
         }
     }
 
     /// What each SM did, by number.
     pub(crate) fn usage(&self) -> impl Iterator<Item = Usage> + '_ {
-        self.sms.values().map(|sm| sm.record)
+        self.usage.values().copied()
     }
 }

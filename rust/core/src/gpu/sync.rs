@@ -54,14 +54,23 @@ impl Sync {
         }
     }
 
+    /// The next CTA's own time, as far as it is drawn for each CTA.
+    #[inline]
+    pub(crate) fn work(&self, sampler: &mut Sampler<'_>) -> Time {
+        match self {
+            Self::None | Self::Barrier(_) => sampler.next(),
+            Self::Static(_) | Self::Counter(_) => Time::LONGEST,
+        }
+    }
+
     /// A CTA on `sm` begins its work at `at`: when its first step is due.
     #[inline]
-    pub(crate) fn begin(&mut self, cta: u32, sm: SmId, at: Time, sampler: &mut Sampler<'_>) -> Time {
+    pub(crate) fn begin(&mut self, cta: u32, sm: SmId, at: Time, work: Time) -> Time {
         match self {
-            Self::None => at + sampler.next(),
+            Self::None => at + work,
             Self::Static(tasks) => at + tasks.of(cta),
             Self::Counter(counter) => at + counter.startup + counter.word.way(sm),
-            Self::Barrier(barrier) => barrier.begin(cta, sm, at, sampler),
+            Self::Barrier(barrier) => barrier.begin(cta, sm, at, work),
         }
     }
 
@@ -201,8 +210,7 @@ impl Barrier {
         }
     }
 
-    fn begin(&mut self, cta: u32, sm: SmId, at: Time, sampler: &mut Sampler<'_>) -> Time {
-        let work = sampler.next();
+    fn begin(&mut self, cta: u32, sm: SmId, at: Time, work: Time) -> Time {
         self.ctas[cta as usize].work = work;
         if self.rounds == 0 { at + work } else { at + work + self.arrive + self.word.way(sm) }
     }

@@ -24,7 +24,7 @@ pub struct KernelColumns {
     pub placed: Vec<Time>,
     /// The last instruction of its last CTA.
     pub end: Vec<Time>,
-    /// When the dispatcher knew that all of it had ended, and its stores had been acknowledged.
+    /// When the dispatcher knew that all of it had ended.
     pub complete: Vec<Time>,
     /// Time that its CTAs ran, added up.
     pub busy_ps: Vec<u128>,

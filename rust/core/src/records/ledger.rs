@@ -142,11 +142,12 @@ impl Tally {
 /// is then moved from busy to where it belongs. Returning and free slots belong to the accounts of the moment.
 #[derive(Debug)]
 pub(crate) struct Bookkeeper {
-    now: Time,
-    assigned: u64,
-    returning: u64,
+    assigned: Count,
+    returning: Count,
     free_account: Account,
     returning_account: Account,
+    /// Up to when the window in use has been filled.
+    since: u64,
     window: Tally,
     closed: Vec<Tally>,
     width: u64,
@@ -155,14 +156,44 @@ pub(crate) struct Bookkeeper {
     owed: [u64; ACCOUNTS],
 }
 
+/// A number of slots over time. Its integral needs no work between two changes: a slot that joins at `a` and leaves at `b`
+/// adds `b - a`, so each change adds or subtracts its time, once.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    slots: u64,
+    moment: i128,
+}
+
+impl Count {
+    #[inline]
+    fn join(&mut self, now: Time) {
+        self.slots += 1;
+        self.moment -= i128::from(now.0);
+    }
+
+    #[inline]
+    fn leave(&mut self, now: Time) {
+        self.slots -= 1;
+        self.moment += i128::from(now.0);
+    }
+
+    /// The integral from the last call until `now`.
+    fn take(&mut self, now: u64) -> i128 {
+        let until_now = i128::from(self.slots) * i128::from(now);
+        let integral = self.moment + until_now;
+        self.moment = -until_now;
+        integral
+    }
+}
+
 impl Bookkeeper {
     pub(crate) fn new() -> Self {
         Self {
-            now: Time::ZERO,
-            assigned: 0,
-            returning: 0,
+            assigned: Count::default(),
+            returning: Count::default(),
             free_account: Account::Launch,
             returning_account: Account::Launch,
+            since: 0,
             window: Tally::default(),
             closed: Vec::new(),
             width: FIRST_WIDTH,
@@ -171,37 +202,33 @@ impl Bookkeeper {
         }
     }
 
-    /// Time passes, and nothing changes meanwhile.
+    /// Time comes to `now`.
     #[inline]
     pub(crate) fn advance(&mut self, now: Time) {
         if now.0 >= self.window_end {
             self.pass_windows(now);
         }
-        self.spend(now.0 - self.now.0);
-        self.now = now;
     }
 
-    #[inline]
-    fn spend(&mut self, span: u64) {
-        let slot_time = |slots: u64| (u128::from(slots) * u128::from(span)) as i128;
-        let assigned = slot_time(self.assigned);
-        let returning = slot_time(self.returning);
+    /// Enters into the window in use what has passed since the last time.
+    fn settle(&mut self, now: u64) {
+        let (assigned, returning) = (self.assigned.take(now), self.returning.take(now));
         self.window.sums[Account::Busy as usize] += assigned;
         self.window.sums[self.returning_account as usize] += returning;
         self.window.sums[self.free_account as usize] -= assigned + returning;
-        self.window.idle[self.free_account as usize] += span;
+        self.window.idle[self.free_account as usize] += now - self.since;
+        self.since = now;
     }
 
     #[cold]
     #[inline(never)]
     fn pass_windows(&mut self, now: Time) {
         // A long quiet stretch would be cut into many windows only to merge them again.
-        while (now.0 - self.now.0) / self.width > MAX_WINDOWS as u64 {
+        while (now.0 - self.since) / self.width > MAX_WINDOWS as u64 {
             self.merge();
         }
         while now.0 >= self.window_end {
-            self.spend(self.window_end - self.now.0);
-            self.now = Time(self.window_end);
+            self.settle(self.window_end);
             self.pay();
             self.closed.push(std::mem::take(&mut self.window));
             self.window_end += self.width;
@@ -241,32 +268,36 @@ impl Bookkeeper {
 
     /// A slot is assigned; its CTA starts after `latency`, which belongs to `account`.
     #[inline]
-    pub(crate) fn assign(&mut self, latency: Time, account: Account) {
-        self.assigned += 1;
+    pub(crate) fn assign(&mut self, now: Time, latency: Time, account: Account) {
+        self.assigned.join(now);
         self.owed[account as usize] += latency.0;
     }
 
     /// The CTA of an assigned slot ends.
     #[inline]
-    pub(crate) fn end(&mut self) {
-        self.assigned -= 1;
-        self.returning += 1;
+    pub(crate) fn end(&mut self, now: Time) {
+        self.assigned.leave(now);
+        self.returning.join(now);
     }
 
     /// A returning slot may be given away again.
     #[inline]
-    pub(crate) fn free(&mut self) {
-        self.returning -= 1;
+    pub(crate) fn free(&mut self, now: Time) {
+        self.returning.leave(now);
     }
 
     /// From now on, slots that no CTA uses belong to these accounts.
-    pub(crate) fn idle_as(&mut self, free: Account, returning: Account) {
-        self.free_account = free;
-        self.returning_account = returning;
+    pub(crate) fn idle_as(&mut self, now: Time, free: Account, returning: Account) {
+        if (free, returning) != (self.free_account, self.returning_account) {
+            self.settle(now.0);
+            self.free_account = free;
+            self.returning_account = returning;
+        }
     }
 
-    /// Ends the ledger at the time of the last [`Self::advance`], for a device of `slots` slots.
-    pub(crate) fn close(mut self, slots: u64) -> Ledger {
+    /// Ends the ledger at `makespan`, for a device of `slots` slots.
+    pub(crate) fn close(mut self, makespan: Time, slots: u64) -> Ledger {
+        self.settle(makespan.0);
         self.pay();
         self.closed.push(self.window);
         let mut totals = Tally::default();

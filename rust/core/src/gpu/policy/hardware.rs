@@ -160,7 +160,7 @@ impl Dispatch for Hardware {
     }
 
     #[inline]
-    fn start(&mut self, sent: Time, sm: SmId, warps: u32, resident_warps: u32, cold: bool) -> Start {
+    fn start(&mut self, sent: Time, sm: SmId, warps: u32, resident_warps: u32, cold: bool, work: Time) -> Start {
         let port = &mut self.sms[sm];
         let mut first = sent + port.send;
         if cold {
@@ -172,7 +172,8 @@ impl Dispatch for Hardware {
         let crowded = warps - roomy;
         let cta = if crowded == 0 { self.setup.cta } else { self.crowded_setup.cta };
         let warps = u64::from(roomy) * self.setup.warp + u64::from(crowded) * self.crowded_setup.warp;
-        let all = first.max(port.setup_free) + Time(cta + warps).min(self.max_setup);
+        // Warps that have ended make room for the next ones: what ends at once is set up at once.
+        let all = first.max(port.setup_free) + Time(cta + warps).min(self.max_setup).min(work);
         port.setup_free = all;
         Start { first, all }
     }

@@ -45,7 +45,7 @@ impl Dispatch for Ideal {
     }
 
     #[inline]
-    fn start(&mut self, sent: Time, _sm: SmId, _warps: u32, _resident_warps: u32, _cold: bool) -> Start {
+    fn start(&mut self, sent: Time, _sm: SmId, _warps: u32, _resident_warps: u32, _cold: bool, _work: Time) -> Start {
         Start { first: sent, all: sent }
     }
 

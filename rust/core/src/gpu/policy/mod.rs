@@ -27,8 +27,8 @@ pub(crate) trait Dispatch {
     fn cluster(&mut self, now: Time) -> Time;
 
     /// A CTA of `warps` warps is sent at `sent` to `sm`, where `resident_warps` are already; `cold` if the SM has not run
-    /// this launch yet.
-    fn start(&mut self, sent: Time, sm: SmId, warps: u32, resident_warps: u32, cold: bool) -> Start;
+    /// this launch yet. `work` is how long the CTA then runs.
+    fn start(&mut self, sent: Time, sm: SmId, warps: u32, resident_warps: u32, cold: bool, work: Time) -> Start;
 
     /// From the last placement of one kernel to the first of the next.
     fn switch(&self) -> Time;

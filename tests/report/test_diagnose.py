@@ -1,0 +1,269 @@
+"""The diagnosis: each figure is another simulation, and each change is what it says."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+import wavesim
+from wavesim import Copy, Duration, Graph, Kernel, Launch, Persistent, Program, Record, Wait
+from wavesim import diagnose as diagnosing
+from wavesim.changes import (
+    CHANGES,
+    dependent_launches,
+    ideal_dispatcher,
+    no_clusters,
+    no_order,
+    one_graph,
+    one_more_resident,
+    persistent,
+    whole_waves,
+)
+from wavesim.diagnose import diagnose
+from wavesim.durations import Constant
+from wavesim.frames import ACCOUNTS
+
+
+def kernel(grid: int = 264, ns: float = 5_000.0, **fields: Any) -> Kernel:
+    return Kernel(grid=grid, work=Duration.constant(ns=ns), **fields)
+
+
+def finding(run: wavesim.Run, account: str) -> wavesim.Finding:
+    (found,) = [found for found in diagnose(run) if found.account == account]
+    return found
+
+
+# 200 kB of shared memory a CTA: one CTA an SM.
+ALONE = 200_000
+
+
+def test_a_last_wave_of_one_cta_gives_back_most_of_a_wave() -> None:
+    run = wavesim.simulate("h200", kernel(133, ns=100_000, shared_memory=ALONE))
+    found = finding(run, "tail")
+    assert found.gain_ns is not None
+    gain_ns = 200_000 - 2 * 100_000 * 133 / 264
+    assert found.gain_ns == pytest.approx(gain_ns, rel=0.01)
+    assert "whole waves" in found.change
+    assert found.text.count("%") >= 2
+
+
+def test_what_a_change_gives_back_is_another_simulation() -> None:
+    run = wavesim.simulate("h200", kernel(200_000, ns=300), detail="kernels")
+    found = finding(run, "starved")
+    ideal = wavesim.simulate("h200", run.program, detail="kernels", dispatcher="ideal")
+    change = persistent(run)
+    assert change is not None
+    other = wavesim.simulate("h200", change.program, detail="kernels")
+    best = min(ideal.makespan_ns, other.makespan_ns)
+    assert found.gain_ns == run.makespan_ns - best
+    assert found.share > 0.1
+
+
+def test_launch_gaps_are_closed_by_a_graph() -> None:
+    run = wavesim.simulate("h200", Program([kernel(ns=1_000) for _ in range(30)]))
+    found = finding(run, "launch")
+    graph = wavesim.simulate("h200", Program([Graph([kernel(ns=1_000) for _ in range(30)])]))
+    assert found.gain_ns is not None
+    assert found.gain_ns >= run.makespan_ns - graph.makespan_ns > 0
+    assert "Nothing ran in 29 gaps" in found.text
+
+
+def test_one_kernel_has_no_launch_gap_to_close() -> None:
+    found = finding(wavesim.simulate("h200", kernel()), "launch")
+    assert (found.gain_ns, found.change) == (None, "")
+
+
+def test_kernels_that_wait_for_each_other_gain_by_streams() -> None:
+    small = kernel(4, ns=50_000)
+    run = wavesim.simulate("h200", Program([small, small, small]))
+    found = finding(run, "dependency")
+    assert found.gain_ns is not None
+    assert found.gain_ns > 0.5 * run.makespan_ns
+    assert "no kernel needs another's results" in found.text
+
+
+def test_the_times_of_all_accounts_are_the_makespan() -> None:
+    run = wavesim.simulate("h200", Program([kernel(), kernel(500), kernel(3)]))
+    busy = run.ledger.row(by_predicate=is_account("busy"), named=True)["share"]
+    total = sum(found.time_ns for found in diagnose(run)) + busy * run.makespan_ns
+    assert total == pytest.approx(run.makespan_ns)
+
+
+def is_account(name: str) -> pl.Expr:
+    return pl.col("account") == name
+
+
+def test_findings_are_ordered_by_time_and_can_be_had_as_a_frame() -> None:
+    diagnosis = diagnose(wavesim.simulate("h200", Program([kernel(), kernel(500), kernel(3)])))
+    times = [found.time_ns for found in diagnosis]
+    assert times == sorted(times, reverse=True)
+    frame = diagnosis.frame()
+    assert frame["account"].to_list() == [found.account for found in diagnosis]
+    assert frame["gain_ns"].to_list() == [found.gain_ns for found in diagnosis]
+    assert diagnosis[0] in diagnosis.large
+    assert len(diagnosis[:2]) == 2
+
+
+def test_nothing_is_simulated_for_accounts_under_a_per_cent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = wavesim.simulate("h200", kernel(132 * 8 * 4, ns=10_000_000), detail="kernels")
+    assert run.ledger.filter(is_account("busy"))["share"].item() > 0.99
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(diagnosing, "simulate", never)
+    diagnosis = diagnose(run)
+    assert diagnosis.large == ()
+    assert diagnosis.small_text.startswith("Under 1%: ")
+    assert str(diagnosis) == diagnosis.small_text
+
+
+def test_a_change_that_makes_it_longer_is_told_as_such() -> None:
+    # The second kernel's lone CTA is long; in a stream of its own it would start no earlier.
+    text = diagnosing._told(
+        wavesim.simulate("h200", kernel()),
+        diagnosing.Change("x", Program([kernel()]), "hardware"),
+        1e9,
+    )
+    assert text.endswith("more.")
+
+
+def test_a_change_that_the_device_refuses_is_left_out() -> None:
+    run = wavesim.simulate("h200", kernel())
+    refused = diagnosing.Change("x", Program([kernel(shared_memory=400_000)]), "hardware")
+    assert diagnosing._simulated(run, refused) is None
+
+
+def test_the_run_is_diagnosed_the_same_way_twice() -> None:
+    work = Duration.lognormal(4_000, 0.4)
+    run = wavesim.simulate("h200", Kernel(grid=1_000, work=work), seed=11)
+    assert diagnose(run) == diagnose(run)
+
+
+def test_every_account_that_can_be_lost_to_has_changes() -> None:
+    assert CHANGES.keys() == set(ACCOUNTS) - {"busy"}
+
+
+def run_of(*items: Any) -> wavesim.Run:
+    return wavesim.simulate("h200", Program(items), detail="kernels")
+
+
+def test_an_ideal_dispatcher_cannot_be_made_ideal() -> None:
+    assert ideal_dispatcher(wavesim.simulate("h200", kernel(), dispatcher="ideal")) is None
+
+
+def test_one_graph_holds_all_items_and_no_times_of_the_host() -> None:
+    k = kernel()
+    change = one_graph(
+        run_of(
+            Launch(k, at_ns=9e5), Record("e"), Wait("e", 1), Copy(5.0, 1), Graph([Launch(k, 4)], 1)
+        )
+    )
+    assert change is not None
+    assert change.program.items == (
+        Graph([Launch(k), Record("e"), Wait("e", 1), Copy(5.0, 1), Launch(k, 1)]),
+    )
+
+
+def test_a_graph_with_branches_is_not_taken_apart() -> None:
+    branches = Graph([Launch(kernel(), 0), Launch(kernel(), 1)])
+    assert one_graph(run_of(kernel(), branches)) is None
+
+
+def test_dependent_launches_are_those_behind_a_kernel_of_their_stream() -> None:
+    k = kernel()
+    change = dependent_launches(run_of(k, Record("e"), k, k, Launch(k, 1), Graph([k, k])))
+    assert change is not None
+    graph = change.program.items[-1]
+    launches = [item for item in change.program.items if isinstance(item, Launch)]
+    assert [item.dependent for item in launches] == [False, False, True, False]
+    assert isinstance(graph, Graph)
+    assert [node.dependent for node in graph.items if isinstance(node, Launch)] == [False, True]
+    assert dependent_launches(run_of(k)) is None
+
+
+def test_whole_waves_hold_the_same_work() -> None:
+    work = Duration.uniform(1_000, 9_000)
+    run = run_of(Kernel(grid=300, shared_memory=ALONE, work=work))
+    change = whole_waves(run)
+    assert change is not None
+    (launch,) = change.program.launches()
+    assert launch.kernel.ctas == 3 * 132
+    drawn = wavesim.simulate("h200", run.program).ctas
+    setup_ns = wavesim.simulate("h200", kernel(1, ns=0)).ctas["end_ns"].item()
+    setup_ns -= wavesim.simulate("h200", kernel(1, ns=0)).ctas["start_ns"].item()
+    work_ns = (drawn["end_ns"] - drawn["start_ns"]).sum() - 300 * setup_ns
+    assert isinstance(launch.kernel.work, Constant)
+    assert launch.kernel.work.ns == pytest.approx(work_ns / (3 * 132))
+
+
+def test_whole_waves_leave_persistent_and_cooperative_kernels_alone() -> None:
+    tasks = Persistent(500, Duration.constant(ns=900))
+    assert whole_waves(run_of(Kernel(grid=100, work=tasks))) is None
+    assert whole_waves(run_of(kernel(100, cooperative=True))) is None
+
+
+def test_a_persistent_kernel_has_a_cta_a_slot_and_a_task_a_cta() -> None:
+    change = persistent(run_of(kernel(5_000, shared_memory=ALONE)))
+    assert change is not None
+    (launch,) = change.program.launches()
+    assert launch.kernel.ctas == 132
+    assert launch.kernel.work == Persistent(5_000, Duration.constant(ns=5_000.0))
+    assert persistent(run_of(kernel(100))) is None
+
+
+@pytest.mark.parametrize(
+    ("registers", "shared_memory"), [(128, 0), (32, 100_000), (200, 116_000), (255, 60_000)]
+)
+def test_one_more_cta_fits_and_no_more_is_cut_than_it_takes(
+    registers: int, shared_memory: int
+) -> None:
+    before = kernel(registers=registers, shared_memory=shared_memory)
+    change = one_more_resident(run_of(before))
+    assert change is not None
+    (launch,) = change.program.launches()
+    after = launch.kernel
+
+    def resident(registers: int, shared_memory: int) -> int:
+        return wavesim.occupancy(
+            "h200", block=256, registers=registers, shared_memory=shared_memory
+        ).ctas_per_sm
+
+    wanted = resident(registers, shared_memory) + 1
+    assert resident(after.registers, after.shared_memory) >= wanted
+    if after.registers < registers:
+        assert resident(after.registers + 1, after.shared_memory) < wanted
+    if after.shared_memory < shared_memory:
+        assert resident(after.registers, after.shared_memory + 1) < wanted
+
+
+def test_residency_held_by_threads_is_not_raised_by_registers() -> None:
+    assert one_more_resident(run_of(kernel(block=1024, registers=16))) is None
+
+
+def test_clusters_are_launched_as_single_ctas() -> None:
+    change = no_clusters(run_of(kernel(cluster=4)))
+    assert change is not None
+    assert next(change.program.launches()).kernel.cluster == 1
+    assert no_clusters(run_of(kernel())) is None
+
+
+def test_without_order_every_kernel_has_a_stream_of_its_own_and_its_priority() -> None:
+    k = kernel()
+    program = Program(
+        [Launch(k, 1), Record("e", 1), Wait("e", 2), Launch(k, 2), Graph([k, k], 1)],
+        {1: wavesim.Stream(priority=-1)},
+    )
+    change = no_order(wavesim.simulate("h200", program))
+    assert change is not None
+    items = change.program.items
+    graph = items[-1]
+    assert isinstance(graph, Graph)
+    assert len(items) == 3
+    streams = [item.stream for item in (*items, *graph.items)]
+    assert len(set(streams)) == 5
+    priorities = [change.program.streams.get(item.stream) for item in items]
+    assert [p and p.priority for p in priorities] == [-1, None, -1]
+    assert no_order(run_of(k)) is None
