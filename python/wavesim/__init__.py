@@ -25,6 +25,7 @@ from wavesim.devices import Device, Occupancy, device, devices, occupancies, occ
 from wavesim.run import Run
 from wavesim.simulate import simulate
 from wavesim.workload import (
+    Chain,
     Copy,
     Duration,
     Graph,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Analysis",
+    "Chain",
     "Copy",
     "Device",
     "Diagnosis",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
@@ -12,7 +12,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from wavesim.errors import InvalidInput
 
-__all__ = ["LONGEST_NS", "Editable", "Numbers", "Spec"]
+__all__ = ["LONGEST_NS", "CtaNumbers", "Editable", "Numbers", "Spec"]
 
 LONGEST_NS = 4.32e15
 """The longest time there is, in nanoseconds (50 days) and in cycles: sums of two never overflow."""
@@ -23,11 +23,26 @@ class Spec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    def __init__(self, **fields: Any) -> None:
+    positional: ClassVar[tuple[str, ...]] = ()
+    """The fields that can be given without their name, in order."""
+
+    def __init__(self, *values: Any, **fields: Any) -> None:
+        if values:
+            fields = self._named(values, fields)
         try:
             super().__init__(**fields)
         except ValidationError as error:
             raise as_invalid_input(error) from None
+
+    def _named(self, values: tuple[Any, ...], fields: dict[str, Any]) -> dict[str, Any]:
+        names = self.positional[: len(values)]
+        if len(values) > len(names):
+            most = len(self.positional)
+            raise TypeError(f"{type(self).__name__} takes {most} values without a name at most")
+        for name in names:
+            if name in fields:
+                raise TypeError(f"{type(self).__name__} got two values for {name}")
+        return dict(zip(names, values, strict=True)) | fields
 
     @classmethod
     def model_validate(cls, obj: Any, **options: Any) -> Self:
@@ -122,8 +137,11 @@ class Numbers:
 
     __slots__ = ("_array",)
 
+    _least: ClassVar[float] = 0
+    _rule: ClassVar[str] = f"a duration is a number from 0 to {LONGEST_NS:g}"
+
     def __init__(self, values: object) -> None:
-        if isinstance(values, Numbers):
+        if isinstance(values, type(self)):
             self._array = values.array
             return
         if isinstance(values, pl.Series):
@@ -134,11 +152,10 @@ class Numbers:
             raise InvalidInput(f"must be a list of numbers (got {shown(values)})") from None
         if array.ndim != 1:
             raise InvalidInput(f"must be a list of numbers (got {array.ndim} dimensions)")
-        outside = ~((array >= 0) & (array <= LONGEST_NS))
+        outside = ~((array >= self._least) & (array <= LONGEST_NS))
         if outside.any():
             at = int(outside.argmax())
-            why = f"[{at}]: a duration is a number from 0 to {LONGEST_NS:g} (got {array[at]:g})"
-            raise InvalidInput(why)
+            raise InvalidInput(f"[{at}]: {self._rule} (got {array[at]:g})")
         self._array = array.view()
         self._array.flags.writeable = False
 
@@ -170,7 +187,7 @@ class Numbers:
         return f"[{head}, ... {len(self):,} values, mean {self._array.mean():g}]"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Numbers, (np.array(self._array),)
+        return type(self), (np.array(self._array),)
 
     @classmethod
     def __get_pydantic_core_schema__(
@@ -182,6 +199,15 @@ class Numbers:
                 lambda numbers: numbers.array.tolist(), when_used="json"
             ),
         )
+
+
+class CtaNumbers(Numbers):
+    """One CTA's number a CTA, or -1 for none; read in place as :class:`Numbers` are."""
+
+    __slots__ = ()
+
+    _least: ClassVar[float] = -1
+    _rule: ClassVar[str] = "a CTA waits for one of the grid's CTAs, counted from 0, or for none (-1)"
 
 
 def mapping_without_none(fields: Mapping[str, Any]) -> dict[str, Any]:

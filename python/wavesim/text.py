@@ -65,5 +65,5 @@ def _number_text(name: str, value: float) -> str:
     if name.endswith("_ns"):
         return time_text(value)
     if name in _SHARES or name.endswith(("_share", "_error")):
-        return f"{value:.1%}"
+        return f"{value:z.1%}"  # z: no minus before a zero
     return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"

@@ -28,7 +28,7 @@ Array = np.ndarray[tuple[int], np.dtype[np.float64]]
 _ENGINE_KINDS = {"lognormal": "log_normal"}
 _EMPTY = {"duration": {"constant": {"ns": 0.0}}}
 _KERNEL = re.compile(r"^(?:program\.)?kernels\[(\d+)\]")
-_TAG = re.compile(r"\.(?:launch|record|wait|copy|graph|persistent|grid_sync|duration(?=\.\w))\b")
+_TAG = re.compile(r"\.(?:launch|record|wait|copy|graph|persistent|grid_sync|chain(?=\.(?:before|after|needs))|duration(?=\.\w))\b")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,6 +148,14 @@ def _work(work: Any, arrays: list[Array]) -> dict[str, Any]:
                 "startup": {"cycles": work.startup_cycles},
             }
         }
+    if work.kind == "chain":
+        needs: dict[str, Any] = {"previous": {"distance": work.needs}}
+        if not isinstance(work.needs, int):
+            first = len(arrays)
+            arrays.extend(numbers.array for numbers in work.needs)
+            needs = {"lists": {"arrays": list(range(first, len(arrays)))}}
+        before, after = _duration(work.before, arrays), _duration(work.after, arrays)
+        return {"chain": {"before": before, "after": after, "needs": needs}}
     if work.kind == "grid_sync":
         return {"grid_sync": {"rounds": work.rounds, "duration": _duration(work.duration, arrays)}}
     return _EMPTY

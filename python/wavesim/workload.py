@@ -9,17 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
 from wavesim.devices import Device
 from wavesim.durations import AnyDuration, Duration, PerCta, Time, for_count
 from wavesim.errors import InvalidInput
-from wavesim.spec import TAGS, Editable, Spec
+from wavesim.spec import TAGS, CtaNumbers, Editable, Spec
 from wavesim.wire import Wire, check_kernel, wire_of
 
 __all__ = [
+    "Chain",
     "Copy",
     "Duration",
     "Graph",
@@ -58,6 +59,7 @@ class Persistent(Editable, Spec):
     the next task from one counter in global memory, which costs a round trip a task.
     """
 
+    positional: ClassVar[tuple[str, ...]] = ("tasks", "duration", "schedule")
     kind: Literal["persistent"] = "persistent"
     tasks: Annotated[int, Field(ge=0, lt=2**32)]
     duration: AnyDuration
@@ -65,14 +67,17 @@ class Persistent(Editable, Spec):
     overhead_cycles: Time = 0.0
     startup_cycles: Time = 0.0
 
-    def __init__(
-        self,
-        tasks: int,
-        duration: Duration,
-        schedule: Literal["static", "atomic"] = "static",
-        **fields: Any,
-    ) -> None:
-        super().__init__(tasks=tasks, duration=duration, schedule=schedule, **fields)
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            tasks: int,
+            duration: Duration,
+            schedule: Literal["static", "atomic"] = "static",
+            *,
+            overhead_cycles: float = 0.0,
+            startup_cycles: float = 0.0,
+        ) -> None: ...
 
     def model_post_init(self, context: object) -> None:
         """See that there is a value for each task."""
@@ -80,14 +85,44 @@ class Persistent(Editable, Spec):
 
 
 class GridSync(Editable, Spec):
-    """Rounds of work with a grid-wide barrier behind each; the kernel must be cooperative."""
+    """Rounds of work with a grid-wide barrier behind each: all CTAs have to be resident at once."""
 
+    positional: ClassVar[tuple[str, ...]] = ("rounds", "duration")
     kind: Literal["grid_sync"] = "grid_sync"
     rounds: Annotated[int, Field(ge=0, lt=2**32)]
     duration: AnyDuration
 
-    def __init__(self, rounds: int, duration: Duration, **fields: Any) -> None:
-        super().__init__(rounds=rounds, duration=duration, **fields)
+    if TYPE_CHECKING:
+
+        def __init__(self, rounds: int, duration: Duration) -> None: ...
+
+
+class Chain(Editable, Spec):
+    """CTAs that wait for others of their grid: look-back scans, semaphores, spin-waits on flags.
+
+    A CTA runs ``before``, waits until those it ``needs`` have ended, runs ``after``, and ends, which
+    sets its own flag. ``needs``: a number ``d`` (CTA i waits for CTA i - d), or one or more lists of
+    one CTA's number a CTA, -1 for none. A flag takes an atomic's way through L2 to be seen. Waiting
+    CTAs keep their slots: a grid whose CTAs wait for others that find no slot ends in a
+    :class:`wavesim.errors.Deadlock` that names them.
+    """
+
+    kind: Literal["chain"] = "chain"
+    before: AnyDuration
+    after: AnyDuration
+    needs: Annotated[int, Field(ge=1)] | tuple[CtaNumbers, ...] = 1
+
+    def __init__(
+        self, before: Duration, after: Duration, needs: object = 1, **fields: Any
+    ) -> None:
+        if not isinstance(needs, int):
+            lists = needs if _is_list_of_lists(needs) else (needs,)
+            needs = tuple(CtaNumbers(numbers) for numbers in lists)  # type: ignore[attr-defined]
+        super().__init__(before=before, after=after, needs=needs, **fields)
+
+
+def _is_list_of_lists(needs: object) -> bool:
+    return isinstance(needs, list | tuple) and len(needs) > 0 and not isinstance(needs[0], int | float)
 
 
 class Measured(Editable, Spec):
@@ -100,23 +135,24 @@ class Measured(Editable, Spec):
     take is replayed with empty CTAs, and ``run.notes`` says so.
     """
 
+    positional: ClassVar[tuple[str, ...]] = ("span_ns", "on", "scale")
     kind: Literal["measured"] = "measured"
     span_ns: Time
     on: Device | str | None = None
     scale: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = None
 
-    def __init__(
-        self,
-        span_ns: float,
-        on: Device | str | None = None,
-        scale: float | None = None,
-        **fields: Any,
-    ) -> None:
-        super().__init__(span_ns=span_ns, on=on, scale=scale, **fields)
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            span_ns: float,
+            on: Device | str | None = None,
+            scale: float | None = None,
+        ) -> None: ...
 
 
 Work = Annotated[
-    AnyDuration | Persistent | GridSync | Measured,
+    AnyDuration | Persistent | GridSync | Chain | Measured,
     Field(discriminator="kind"),
 ]
 """What the CTAs of a kernel do; in files told by ``kind``."""
@@ -133,17 +169,18 @@ class Kernel(Editable, Spec):
         cluster: CTAs a cluster; the grid is a whole number of clusters.
         barriers: named barriers a CTA; 0 if not known.
         cooperative: all CTAs must be resident at once.
-        cluster_launch: launched with a cluster size although that is 1; the dispatcher then places it
-            as it places clusters, and an SM holds fewer.
+        cluster_launch: launched with a cluster size although that is 1; the dispatcher then places
+            it as it places clusters, and an SM holds fewer.
         non_portable_cluster: allow cluster sizes that not every device takes.
         name: for people; need not be unique.
         work: what a CTA does: a :class:`Duration`, or one of :class:`Persistent`,
-            :class:`GridSync` and :class:`Measured`.
+            :class:`GridSync`, :class:`Chain` and :class:`Measured`.
 
     What only a device can say, such as that no SM holds a CTA of this size, is said when the kernel
     is simulated.
     """
 
+    positional: ClassVar[tuple[str, ...]] = ("grid", "block")
     grid: Dimensions
     block: Dimensions = (256, 1, 1)
     registers: Count = 32
@@ -156,15 +193,23 @@ class Kernel(Editable, Spec):
     name: str = "kernel"
     work: Work
 
-    def __init__(
-        self,
-        grid: int | Sequence[int],
-        block: int | Sequence[int] = 256,
-        *,
-        work: Duration | Persistent | GridSync | Measured,
-        **fields: Any,
-    ) -> None:
-        super().__init__(grid=grid, block=block, work=work, **fields)
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            grid: int | Sequence[int],
+            block: int | Sequence[int] = 256,
+            *,
+            work: Duration | Persistent | GridSync | Chain | Measured,
+            registers: int = 32,
+            shared_memory: int = 0,
+            cluster: int = 1,
+            cluster_launch: bool = False,
+            barriers: int = 1,
+            cooperative: bool = False,
+            non_portable_cluster: bool = False,
+            name: str = "kernel",
+        ) -> None: ...
 
     def model_post_init(self, context: object) -> None:
         """Have the engine check the shape, and see that there is a value for each CTA."""
@@ -173,6 +218,11 @@ class Kernel(Editable, Spec):
         try:
             if isinstance(work, Duration):
                 self.__dict__["work"] = for_count(work, self.ctas, "a CTA")
+            elif isinstance(work, Chain):
+                before = for_count(work.before, self.ctas, "a CTA")
+                after = for_count(work.after, self.ctas, "a CTA")
+                if before is not work.before or after is not work.after:
+                    self.__dict__["work"] = work.edited(before=before, after=after)
             elif isinstance(work, GridSync):
                 duration = for_count(work.duration, self.ctas, "a CTA")
                 if duration is not work.duration:
@@ -207,6 +257,7 @@ class Launch(Editable, Spec):
         trigger: its CTAs let the dependent launch behind it go as soon as they start.
     """
 
+    positional: ClassVar[tuple[str, ...]] = ("kernel", "stream", "at_ns", "dependent", "trigger")
     kind: Literal["launch"] = "launch"
     kernel: Kernel
     stream: StreamNumber = 0
@@ -214,59 +265,58 @@ class Launch(Editable, Spec):
     dependent: bool = False
     trigger: bool = False
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        stream: int = 0,
-        at_ns: float | None = None,
-        dependent: bool = False,
-        trigger: bool = False,
-        **fields: Any,
-    ) -> None:
-        super().__init__(
-            kernel=kernel,
-            stream=stream,
-            at_ns=at_ns,
-            dependent=dependent,
-            trigger=trigger,
-            **fields,
-        )
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            kernel: Kernel,
+            stream: int = 0,
+            at_ns: float | None = None,
+            dependent: bool = False,
+            trigger: bool = False,
+        ) -> None: ...
 
 
 class Record(Editable, Spec):
     """Marks a point in a stream, as an event."""
 
+    positional: ClassVar[tuple[str, ...]] = ("event", "stream")
     kind: Literal["record"] = "record"
     event: str
     stream: StreamNumber = 0
 
-    def __init__(self, event: str, stream: int = 0, **fields: Any) -> None:
-        super().__init__(event=event, stream=stream, **fields)
+    if TYPE_CHECKING:
+
+        def __init__(self, event: str, stream: int = 0) -> None: ...
 
 
 class Wait(Editable, Spec):
     """Holds a stream until the last :class:`Record` of the event issued before is reached."""
 
+    positional: ClassVar[tuple[str, ...]] = ("event", "stream")
     kind: Literal["wait"] = "wait"
     event: str
     stream: StreamNumber = 0
 
-    def __init__(self, event: str, stream: int = 0, **fields: Any) -> None:
-        super().__init__(event=event, stream=stream, **fields)
+    if TYPE_CHECKING:
+
+        def __init__(self, event: str, stream: int = 0) -> None: ...
 
 
 class Copy(Editable, Spec):
     """A copy or fill by a copy engine: takes time in its stream, and no SM."""
 
+    positional: ClassVar[tuple[str, ...]] = ("duration_ns", "stream", "at_ns")
     kind: Literal["copy"] = "copy"
     duration_ns: Time
     stream: StreamNumber = 0
     at_ns: Time | None = None
 
-    def __init__(
-        self, duration_ns: float, stream: int = 0, at_ns: float | None = None, **fields: Any
-    ) -> None:
-        super().__init__(duration_ns=duration_ns, stream=stream, at_ns=at_ns, **fields)
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, duration_ns: float, stream: int = 0, at_ns: float | None = None
+        ) -> None: ...
 
 
 class Graph(Editable, Spec):
@@ -275,6 +325,7 @@ class Graph(Editable, Spec):
     Streams and events inside give the order of its nodes. A graph holds no graph.
     """
 
+    positional: ClassVar[tuple[str, ...]] = ("items", "stream", "at_ns")
     kind: Literal["graph"] = "graph"
     items: tuple[
         Annotated[
@@ -286,14 +337,14 @@ class Graph(Editable, Spec):
     stream: StreamNumber = 0
     at_ns: Time | None = None
 
-    def __init__(
-        self,
-        items: Iterable[Launch | Record | Wait | Copy | Kernel],
-        stream: int = 0,
-        at_ns: float | None = None,
-        **fields: Any,
-    ) -> None:
-        super().__init__(items=items, stream=stream, at_ns=at_ns, **fields)
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            items: Iterable[Launch | Record | Wait | Copy | Kernel],
+            stream: int = 0,
+            at_ns: float | None = None,
+        ) -> None: ...
 
 
 Item = Annotated[
@@ -309,6 +360,10 @@ class Stream(Editable, Spec):
     priority: Annotated[int, Field(ge=-(2**31), lt=2**31)] = 0
 
 
+def _or_none_at_all(streams: Any) -> Any:
+    return {} if streams is None else streams
+
+
 class Program(Editable, Spec):
     """What a run simulates: items in the order in which the host issues them.
 
@@ -316,16 +371,17 @@ class Program(Editable, Spec):
     launched in stream 0. ``streams`` has the properties of those that are not plain.
     """
 
+    positional: ClassVar[tuple[str, ...]] = ("items", "streams")
     items: tuple[Item, ...]
-    streams: Mapping[StreamNumber, Stream] = {}
+    streams: Annotated[Mapping[StreamNumber, Stream], BeforeValidator(_or_none_at_all)] = {}
 
-    def __init__(
-        self,
-        items: Iterable[Launch | Record | Wait | Copy | Graph | Kernel],
-        streams: Mapping[int, Stream] | None = None,
-        **fields: Any,
-    ) -> None:
-        super().__init__(items=items, streams=streams or {}, **fields)
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            items: Iterable[Launch | Record | Wait | Copy | Graph | Kernel],
+            streams: Mapping[int, Stream] | None = None,
+        ) -> None: ...
 
     def model_post_init(self, context: object) -> None:
         """Have the engine check what is between the items."""
@@ -352,7 +408,7 @@ class Program(Editable, Spec):
         return f"Program({len(self.items)} items, {launches} launches, {len(streams)} streams)"
 
 
-TAGS.update(("persistent", "grid_sync", "measured", "launch", "record", "wait", "copy", "graph"))
+TAGS.update(("persistent", "grid_sync", "chain", "measured", "launch", "record", "wait", "copy", "graph"))
 
 
 def work_of(kernel: Kernel) -> str:

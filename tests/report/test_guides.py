@@ -37,5 +37,5 @@ def test_the_code_of_the_report_guide_runs(
     names: dict[str, object] = {}
     for code in blocks("report.md", "python"):
         exec(compile(code, "report.md", "exec"), names)
-    assert "tail" in capsys.readouterr().out or "launch" in capsys.readouterr().out
+    assert re.search(r"^(tail|dependency|launch) 0\.\d+", capsys.readouterr().out, re.MULTILINE)
     assert {path.name for path in tmp_path.iterdir()} == {"report.html", "run.json.gz", "saved"}

@@ -10,6 +10,10 @@ from wavesim.plots.style import MAX_ROWS, WIDTH, maximum, titled, x_time
 from wavesim.text import TimeUnit
 
 KERNEL_COLOURS = 10
+"""Up to so many kernels are told apart by colour."""
+
+EDGED = 100
+"""Up to so many slots have bars with white edges; in more, edges would be most of what is seen."""
 
 
 def slots(
@@ -53,7 +57,7 @@ def slots(
     few = data["kernel"].n_unique() <= KERNEL_COLOURS
     chart: alt.Chart = (
         alt.Chart(data)
-        .mark_bar(stroke="white", strokeWidth=0.3)
+        .mark_bar(stroke="white", strokeWidth=0.3 if len(places) <= EDGED else 0)
         .encode(
             x=x_time("start", unit),
             x2="end:Q",
@@ -75,7 +79,7 @@ def slots(
         )
         .properties(
             width=WIDTH,
-            height=min(640, max(60, 6 * len(places))),
+            height=min(760, max(60, 6 * len(places))),
             title=titled("CTAs by slot", rule),
         )
     )

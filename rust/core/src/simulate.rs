@@ -76,20 +76,6 @@ pub fn simulate(
     let lengths: Vec<usize> = arrays.iter().map(|array| array.len()).collect();
     device.validate().map_err(|e| e.within("device"))?;
     program.validate(&lengths).map_err(|e| e.within("program"))?;
-    check_numbers(arrays)?;
+    program.validate_lists(arrays).map_err(|e| e.within("program"))?;
     gpu::run(device, program, arrays, options, interrupted)
-}
-
-/// Lists come straight from the caller: a negative or missing number in one is found before the run.
-fn check_numbers(arrays: &[&[f64]]) -> Result<()> {
-    for (a, array) in arrays.iter().enumerate() {
-        if let Some(i) = array.iter().position(|value| !(0.0..=crate::workload::work::LONGEST).contains(value)) {
-            return Err(crate::Error::invalid(
-                format!("arrays[{a}][{i}]"),
-                array[i],
-                "a duration is a number from 0 to 4.32e15 (50 days in nanoseconds)",
-            ));
-        }
-    }
-    Ok(())
 }

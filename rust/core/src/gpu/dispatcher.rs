@@ -36,6 +36,8 @@ pub(crate) struct Returning {
 pub(crate) struct Dispatcher<P> {
     pub(crate) policy: P,
     groups: Groups,
+    /// GPCs between which CTAs are dealt by their number, if they are.
+    deals: Option<usize>,
     ready: BinaryHeap<Turn>,
     arrivals: i64,
     /// Slots that come back, in the order of time.
@@ -62,10 +64,11 @@ pub(crate) struct Placement {
 }
 
 impl<P: Dispatch> Dispatcher<P> {
-    pub(crate) fn new(policy: P, groups: Groups) -> Self {
+    pub(crate) fn new(policy: P, groups: Groups, deals: Option<usize>) -> Self {
         Self {
             policy,
             groups,
+            deals,
             ready: BinaryHeap::new(),
             arrivals: 0,
             returning: VecDeque::new(),
@@ -123,7 +126,7 @@ impl<P: Dispatch> Dispatcher<P> {
             if room == 0 {
                 return;
             }
-            if run.left() < room as u64 {
+            if self.deals.is_none() && run.left() < room as u64 {
                 self.chosen = Some(self.groups.spread(run.left() as usize, sms, &run.footprint));
             }
         }
@@ -152,7 +155,8 @@ impl<P: Dispatch> Dispatcher<P> {
             for i in 0..self.groups.sms(visit.group).len() {
                 let sm = self.groups.sms(visit.group)[i];
                 let chosen = self.chosen.as_mut().is_none_or(|chosen| std::mem::take(&mut chosen[sm]));
-                if chosen && runs[head].left() > 0 && sms.fits(sm, &runs[head].footprint) {
+                let left = runs[head].left_for(self.groups.gpc_of(sm));
+                if chosen && left > 0 && sms.fits(sm, &runs[head].footprint) {
                     placed.push(self.place(head, sm, visit.at, true, runs, sms));
                 }
             }
@@ -182,7 +186,8 @@ impl<P: Dispatch> Dispatcher<P> {
         sms: &mut Sms,
     ) -> Option<Placement> {
         let head = self.head()?;
-        if self.visit.is_some() || !sms.fits(sm, &runs[head].footprint) {
+        let gpc = self.groups.gpc_of(sm);
+        if self.visit.is_some() || runs[head].left_for(gpc) == 0 || !sms.fits(sm, &runs[head].footprint) {
             return None;
         }
         let placement = self.place(head, sm, now, false, runs, sms);
@@ -259,9 +264,9 @@ impl<P: Dispatch> Dispatcher<P> {
         let run = &mut runs[head];
         let warps = run.footprint.warps;
         let cold = sms.is_new_to(sm, head);
-        let work = run.sync.work(&mut run.sampler);
+        let (number, work) = run.take(self.groups.gpc_of(sm));
         let start = self.policy.start(now, sm, warps, sms.resident_warps(sm), cold, work);
-        let cta = run.next(start.first);
+        let cta = run.started(number, start.first);
         let place = sms.place(sm, &run.footprint, cta);
         Placement { kernel: head, place, start, work, first_round }
     }
@@ -288,5 +293,6 @@ fn has_room(
         let lowest = layers.iter().copied().flatten().min();
         return lowest.is_some() && groups.cells(group).any(|cell| layers[cell] == lowest);
     }
-    groups.sms(group).iter().any(|&sm| chosen.is_none_or(|chosen| chosen[sm]) && sms.fits(sm, &run.footprint))
+    run.left_for(groups.gpc_of(groups.sms(group)[0])) > 0
+        && groups.sms(group).iter().any(|&sm| chosen.is_none_or(|chosen| chosen[sm]) && sms.fits(sm, &run.footprint))
 }

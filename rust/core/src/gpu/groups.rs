@@ -14,6 +14,8 @@ pub(crate) struct Groups {
     cells: Vec<Vec<SmId>>,
     /// The cell of each SM.
     cell_of: IdVec<SmId, u16>,
+    /// The GPC of each SM.
+    gpc_of: IdVec<SmId, u16>,
 }
 
 #[derive(Debug)]
@@ -28,6 +30,10 @@ const SMS_PER_TPC: usize = 2;
 impl Groups {
     pub(crate) fn new(device: &Device) -> Self {
         let mut cell_of = IdVec::filled(0, device.sm_count());
+        let mut gpc_of = IdVec::filled(0, device.sm_count());
+        for (i, gpc) in device.topology.gpcs.iter().enumerate() {
+            gpc.sms().for_each(|sm| gpc_of[sm] = i as u16);
+        }
         let mut groups = Vec::new();
         let mut cells: Vec<Vec<SmId>> = Vec::new();
         for group in device.topology.gpcs.iter().flat_map(|gpc| &gpc.groups) {
@@ -41,7 +47,7 @@ impl Groups {
             }
             groups.push(Group { sms: group.sms.clone(), cells: first..cells.len() });
         }
-        Self { groups, cells, cell_of }
+        Self { groups, cells, cell_of, gpc_of }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -54,6 +60,11 @@ impl Groups {
 
     pub(crate) fn cells(&self, group: usize) -> std::ops::Range<usize> {
         self.groups[group].cells.clone()
+    }
+
+    #[inline]
+    pub(crate) fn gpc_of(&self, sm: SmId) -> usize {
+        usize::from(self.gpc_of[sm])
     }
 
     pub(crate) fn cell_of(&self, sm: SmId) -> usize {

@@ -20,6 +20,8 @@ pub(crate) struct Run<'a> {
     cluster_launch: bool,
     pub(crate) ctas: u64,
     next: u64,
+    /// Where CTAs are dealt to GPCs by their number.
+    dealt: Option<Dealt>,
     pub(crate) sampler: Sampler<'a>,
     pub(crate) sync: Sync,
     pub(crate) trigger: bool,
@@ -37,6 +39,15 @@ pub(crate) struct Run<'a> {
     /// CTAs whose signal for a dependent launch has reached the dispatcher.
     pub(crate) signalled: u64,
     pub(crate) times: Times,
+}
+
+/// CTAs that go to GPCs by their number: `i` goes to GPC `i mod n`.
+#[derive(Debug)]
+struct Dealt {
+    /// The next CTA of each GPC.
+    next: Vec<u64>,
+    /// Work is drawn in the order of the CTAs' numbers, whatever the order in which they are placed.
+    works: Vec<Time>,
 }
 
 /// What is recorded of a launch.
@@ -96,6 +107,7 @@ impl<'a> Run<'a> {
             cluster_launch,
             ctas,
             next: 0,
+            dealt: None,
             sampler,
             sync,
             trigger: false,
@@ -123,11 +135,39 @@ impl<'a> Run<'a> {
         self.ctas - self.next
     }
 
-    /// The next CTA, which starts at `start`.
+    /// Deals the CTAs to `lanes` GPCs in turn.
+    pub(crate) fn deal(&mut self, lanes: usize) {
+        let works = (0..self.ctas).map(|_| self.sync.work(&mut self.sampler)).collect();
+        self.dealt = Some(Dealt { next: (0..lanes as u64).collect(), works });
+    }
+
+    /// CTAs that have no place yet and may go to this GPC.
     #[inline]
-    pub(crate) fn next(&mut self, start: Time) -> Resident {
-        let cta = self.next as u32;
+    pub(crate) fn left_for(&self, gpc: usize) -> u64 {
+        match &self.dealt {
+            None => self.left(),
+            Some(dealt) => self.ctas.saturating_sub(dealt.next[gpc]).div_ceil(dealt.next.len() as u64),
+        }
+    }
+
+    /// The next CTA for this GPC, and how long its own work is.
+    #[inline]
+    pub(crate) fn take(&mut self, gpc: usize) -> (u32, Time) {
+        let in_order = self.next as u32;
         self.next += 1;
+        match &mut self.dealt {
+            None => (in_order, self.sync.work(&mut self.sampler)),
+            Some(dealt) => {
+                let cta = dealt.next[gpc];
+                dealt.next[gpc] += dealt.next.len() as u64;
+                (cta as u32, dealt.works[cta as usize])
+            }
+        }
+    }
+
+    /// A CTA starts at `start`.
+    #[inline]
+    pub(crate) fn started(&mut self, cta: u32, start: Time) -> Resident {
         self.times.start = self.times.start.min(start);
         self.times.placed = self.times.placed.max(start);
         Resident { kernel: self.id, cta, start }

@@ -22,7 +22,7 @@ mod work;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::device::{Device, Shape};
+use crate::device::{Deal, Device, Shape};
 use crate::engine::{EventQueue, Time};
 use crate::error::{Error, Result};
 use crate::ids::{CtaId, Id, IdVec, KernelId, SmId};
@@ -58,6 +58,7 @@ enum Happening {
 /// What passes around the end of a kernel.
 #[derive(Clone, Copy, Debug)]
 struct Timings {
+    back: Time,
     drain: Time,
     release: Time,
     flush: Time,
@@ -68,6 +69,7 @@ impl Timings {
     fn new(device: &Device) -> Self {
         let time = |ns: f64| Time((ns * 1e3).round() as u64);
         Self {
+            back: time(device.clock.cycles_to_ns(device.dispatch.return_cycles)),
             drain: time(device.launch.drain_ns),
             release: time(device.launch.release_ns),
             flush: time(device.launch.flush_ns),
@@ -109,6 +111,7 @@ struct Machine<'a, P> {
     resident_ctas: u64,
     placed: Vec<Placement>,
     ready: Vec<(OpId, Time)>,
+    woken: Vec<(Time, Place)>,
 }
 
 /// How many events pass between two looks at whether the caller wants to stop.
@@ -148,20 +151,20 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         let footprints = footprints(device, program)?;
         check_barriers(device, program, &footprints)?;
         let cycle_ps = device.clock.cycles_to_ps(1.0);
+        let gpcs = device.topology.gpcs.len();
+        let deals = (device.dispatch.deal == Deal::RoundRobin && gpcs > 1).then_some(gpcs);
         let runs: IdVec<KernelId, Run<'a>> = front_end
             .launches
             .iter()
             .map(|(id, launch)| {
                 let kernel = &program.kernels[launch.kernel];
                 let priority = program.streams.get(&launch.stream).map_or(0, |s| s.priority);
-                let duration = match &kernel.work {
-                    Work::Duration(duration)
-                    | Work::Persistent { duration, .. }
-                    | Work::GridSync { duration, .. } => duration,
-                };
-                let launch_number = id.index() as u64;
-                let mut sampler = Sampler::new(duration, arrays, cycle_ps, options.seed, launch_number);
-                let sync = Sync::new(kernel, device, &mut sampler);
+                let mut samplers = kernel.work.durations().enumerate().map(|(i, duration)| {
+                    let stream = 2 * id.index() as u64 + i as u64;
+                    Sampler::new(duration, arrays, cycle_ps, options.seed, stream)
+                });
+                let mut sampler = samplers.next().expect("all work has a duration");
+                let sync = Sync::new(kernel, device, arrays, &mut sampler, samplers.next());
                 let mut run = Run::new(
                     id,
                     launch.op,
@@ -174,6 +177,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
                     sampler,
                     sync,
                 );
+                deals.inspect(|&gpcs| run.deal(gpcs));
                 run.trigger = launch.trigger;
                 run.dependent = launch.dependent;
                 run.held = launch.dependent;
@@ -185,7 +189,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             program,
             timings: Timings::new(device),
             front_end,
-            dispatcher: Dispatcher::new(policy, groups),
+            dispatcher: Dispatcher::new(policy, groups, deals),
             sms: Sms::new(device),
             runs,
             steps: EventQueue::new(),
@@ -203,6 +207,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             resident_ctas: 0,
             placed: Vec::new(),
             ready: Vec::new(),
+            woken: Vec::new(),
         })
     }
 
@@ -403,13 +408,19 @@ impl<'a, P: Dispatch> Machine<'a, P> {
     fn on_step(&mut self, place: Place, now: Time) {
         let resident = self.sms.resident(place);
         let run = &mut self.runs[resident.kernel];
-        if let Next::At(at) = run.sync.next(resident.cta, place.sm(), now, &mut run.sampler) {
-            self.steps.push(at, place.0);
-            return;
+        match run.sync.next(resident.cta, place, now, &mut run.sampler) {
+            Next::At(at) => return self.steps.push(at, place.0),
+            Next::Waits => return,
+            Next::End => {}
         }
-        if now + self.timings.drain > run.flushed {
+        run.sync.ended(resident.cta, place.sm(), now, &mut self.woken);
+        for (at, place) in self.woken.drain(..) {
+            self.steps.push(at, place.0);
+        }
+        let known = now + self.timings.back;
+        if known + self.timings.drain > run.flushed {
             let drain = drain(self.timings.drain, resident.kernel, resident.cta);
-            run.flushed = run.flushed.max(now + drain);
+            run.flushed = run.flushed.max(known + drain);
         }
         run.end(resident.start, now);
         let all_ended = run.ended == run.ctas;
@@ -535,10 +546,16 @@ impl<'a, P: Dispatch> Machine<'a, P> {
                 format!("launch {kernel} (`{name}`): {} of {} CTAs wait for a slot", run.left(), run.ctas)
             })
             .collect();
-        let who = if waiting.is_empty() {
+        let standing = self.runs.values().flat_map(|run| {
+            let name = &self.program.kernels[run.spec].name;
+            let pairs = run.sync.waiting().into_iter();
+            pairs.map(move |(cta, on)| format!("CTA {cta} of `{name}` waits for CTA {on}"))
+        });
+        let who: Vec<String> = standing.chain(waiting).collect();
+        let who = if who.is_empty() {
             format!("{} operations wait for each other", self.front_end.unfinished())
         } else {
-            waiting.join("; ")
+            who.join("; ")
         };
         Error::Deadlock { at_ns: self.makespan.0 / 1000, who }
     }

@@ -3,11 +3,12 @@
 //! Both are one word in L2, and that word is a serial server: requests from the whole die reach it after half a round trip,
 //! are served one at a time, and answer after the other half. SMs of the half of L2 that the word lies in are nearer.
 
+use super::sm::Place;
 use super::work::Sampler;
 use crate::device::{Device, SyncTimings};
 use crate::engine::Time;
 use crate::ids::{IdVec, SmId};
-use crate::workload::{Kernel, Span, Tasks, Work};
+use crate::workload::{Kernel, Needs, Span, Tasks, Work};
 
 /// What the CTAs of one kernel do, step by step.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(crate) enum Sync {
     Counter(Counter),
     /// All meet at a barrier behind each round.
     Barrier(Barrier),
+    /// Each waits for the flags of others.
+    Chain(Chain),
 }
 
 /// What a CTA does next.
@@ -29,10 +32,18 @@ pub(crate) enum Next {
     End,
     /// Its next step is then.
     At(Time),
+    /// The end of another CTA will let it go on.
+    Waits,
 }
 
 impl Sync {
-    pub(crate) fn new(kernel: &Kernel, device: &Device, sampler: &mut Sampler<'_>) -> Self {
+    pub(crate) fn new(
+        kernel: &Kernel,
+        device: &Device,
+        arrays: &[&[f64]],
+        sampler: &mut Sampler<'_>,
+        second: Option<Sampler<'_>>,
+    ) -> Self {
         let time = |span: Span| Time(span.ps(device.clock.cycles_to_ps(1.0)).round() as u64);
         match kernel.work {
             Work::Duration(_) => Self::None,
@@ -50,6 +61,11 @@ impl Sync {
                     leaving: vec![false; kernel.ctas() as usize],
                 })
             }
+            Work::Chain { ref needs, .. } => {
+                let ctas = kernel.ctas() as usize;
+                let after = second.map_or_else(Vec::new, |mut second| (0..ctas).map(|_| second.next()).collect());
+                Self::Chain(Chain::new(after, needs, arrays, Word::new(device)))
+            }
             Work::GridSync { rounds, .. } => Self::Barrier(Barrier::new(rounds, kernel.ctas(), device)),
         }
     }
@@ -58,7 +74,7 @@ impl Sync {
     #[inline]
     pub(crate) fn work(&self, sampler: &mut Sampler<'_>) -> Time {
         match self {
-            Self::None | Self::Barrier(_) => sampler.next(),
+            Self::None | Self::Barrier(_) | Self::Chain(_) => sampler.next(),
             Self::Static(_) | Self::Counter(_) => Time::LONGEST,
         }
     }
@@ -67,7 +83,7 @@ impl Sync {
     #[inline]
     pub(crate) fn begin(&mut self, cta: u32, sm: SmId, at: Time, work: Time) -> Time {
         match self {
-            Self::None => at + work,
+            Self::None | Self::Chain(_) => at + work,
             Self::Static(tasks) => at + tasks.of(cta),
             Self::Counter(counter) => at + counter.startup + counter.word.way(sm),
             Self::Barrier(barrier) => barrier.begin(cta, sm, at, work),
@@ -76,11 +92,28 @@ impl Sync {
 
     /// A CTA's step is due.
     #[inline]
-    pub(crate) fn next(&mut self, cta: u32, sm: SmId, now: Time, sampler: &mut Sampler<'_>) -> Next {
+    pub(crate) fn next(&mut self, cta: u32, place: Place, now: Time, sampler: &mut Sampler<'_>) -> Next {
+        let sm = place.sm();
         match self {
             Self::None | Self::Static(_) => Next::End,
             Self::Counter(counter) => counter.next(cta, sm, now, sampler),
             Self::Barrier(barrier) => barrier.next(cta, sm, now),
+            Self::Chain(chain) => chain.next(cta, place, now),
+        }
+    }
+
+    /// A CTA has ended: who goes on, and when.
+    pub(crate) fn ended(&mut self, cta: u32, sm: SmId, now: Time, woken: &mut Vec<(Time, Place)>) {
+        if let Self::Chain(chain) = self {
+            chain.ended(cta, sm, now, woken);
+        }
+    }
+
+    /// Who waits for whom, for a report: the first few.
+    pub(crate) fn waiting(&self) -> Vec<(u32, u32)> {
+        match self {
+            Self::Chain(chain) => chain.waiting(),
+            _ => Vec::new(),
         }
     }
 }
@@ -235,5 +268,97 @@ impl Barrier {
             return Next::At(if last { left } else { left + state.work + self.arrive + way });
         }
         Next::At(answer + self.poll + way)
+    }
+}
+
+/// CTAs that wait for the flags of others.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    word: Word,
+    ctas: Vec<InChain>,
+    /// The CTAs that wait for CTA `i` are `waiters[first[i]..first[i + 1]]`.
+    waiters: Vec<u32>,
+    first: Vec<usize>,
+}
+
+/// One CTA's state.
+#[derive(Clone, Copy, Debug)]
+struct InChain {
+    after: Time,
+    /// Flags that it waits for and that are not set.
+    unset: u32,
+    /// When it knows of the last one that was.
+    known: Time,
+    /// It has come to the wait and stands there.
+    stands: Option<Place>,
+    /// Nothing holds it any more.
+    goes_on: bool,
+}
+
+impl Chain {
+    fn new(after: Vec<Time>, needs: &Needs, arrays: &[&[f64]], word: Word) -> Self {
+        let count = after.len();
+        let needed: Vec<(u32, u32)> = match needs {
+            Needs::Previous { distance } => {
+                let distance = usize::try_from(*distance).unwrap_or(usize::MAX);
+                (distance.min(count)..count).map(|cta| (cta as u32, (cta - distance) as u32)).collect()
+            }
+            Needs::Lists { arrays: lists } => lists
+                .iter()
+                .flat_map(|&list| arrays[list].iter().enumerate())
+                .filter(|&(_, &needed)| needed >= 0.0)
+                .map(|(cta, &needed)| (cta as u32, needed as u32))
+                .collect(),
+        };
+        let mut first = vec![0; count + 1];
+        needed.iter().for_each(|&(_, on)| first[on as usize + 1] += 1);
+        (0..count).for_each(|i| first[i + 1] += first[i]);
+        let mut fill = first.clone();
+        let mut waiters = vec![0; needed.len()];
+        let state = |after| InChain { after, unset: 0, known: Time::ZERO, stands: None, goes_on: false };
+        let mut ctas: Vec<InChain> = after.into_iter().map(state).collect();
+        for &(cta, on) in &needed {
+            waiters[fill[on as usize]] = cta;
+            fill[on as usize] += 1;
+            ctas[cta as usize].unset += 1;
+        }
+        Self { word, ctas, waiters, first }
+    }
+
+    fn next(&mut self, cta: u32, place: Place, now: Time) -> Next {
+        let state = &mut self.ctas[cta as usize];
+        if state.goes_on {
+            return Next::End;
+        }
+        if state.unset > 0 {
+            state.stands = Some(place);
+            return Next::Waits;
+        }
+        state.goes_on = true;
+        Next::At(now.max(state.known) + state.after)
+    }
+
+    /// A CTA's flag is set at `now`: it reaches L2 and is read there by those that wait for it.
+    fn ended(&mut self, cta: u32, sm: SmId, now: Time, woken: &mut Vec<(Time, Place)>) {
+        let set = now + self.word.way(sm);
+        for &waiter in &self.waiters[self.first[cta as usize]..self.first[cta as usize + 1]] {
+            let state = &mut self.ctas[waiter as usize];
+            state.unset -= 1;
+            let reader = state.stands.map_or(sm, Place::sm);
+            state.known = state.known.max(set + self.word.way(reader));
+            if state.unset == 0 && let Some(place) = state.stands.take() {
+                state.goes_on = true;
+                woken.push((state.known + state.after, place));
+            }
+        }
+    }
+
+    fn waiting(&self) -> Vec<(u32, u32)> {
+        const SHOWN: usize = 4;
+        let stand = |&(_, &waiter): &(usize, &u32)| self.ctas[waiter as usize].stands.is_some();
+        let on = |i: usize| (self.first.partition_point(|&first| first <= i) - 1) as u32;
+        let set = |cta: u32| self.ctas[cta as usize].goes_on;
+        let waiting = self.waiters.iter().enumerate().filter(stand).map(|(i, &waiter)| (waiter, on(i)));
+        waiting.filter(|&(_, needed)| !set(needed)).take(SHOWN).collect()
     }
 }

@@ -8,4 +8,4 @@ pub mod work;
 
 pub use kernel::Kernel;
 pub use program::{Copy, Graph, Item, Launch, Program, Record, Stream, Wait};
-pub use work::{Duration, Span, Tasks, Work};
+pub use work::{Duration, Needs, Span, Tasks, Work};

@@ -187,6 +187,21 @@ impl Program {
     }
 }
 
+impl Program {
+    /// Checks the numbers of the lists themselves: durations that can be, and waits for CTAs that are there and do not
+    /// wait for each other in a circle.
+    ///
+    /// # Errors
+    /// The first number that can't be, with the path of what refers to it.
+    pub fn validate_lists(&self, arrays: &[&[f64]]) -> Result<()> {
+        for (i, kernel) in self.kernels.iter().enumerate() {
+            let within = |e: Error| e.within("work").within(&format!("kernels[{i}]"));
+            kernel.work.validate_lists(kernel.ctas(), arrays).map_err(within)?;
+        }
+        Ok(())
+    }
+}
+
 fn check_at(field: &str, at_ns: Option<f64>) -> Result<()> {
     match at_ns {
         Some(at) if crate::engine::Time::from_ns(at).is_none() => {

@@ -155,6 +155,22 @@ const fn no_time() -> Span {
     Span::Ns(0.0)
 }
 
+/// Whose flags a CTA waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Needs {
+    /// CTA `i` waits for CTA `i - distance`, if there is one.
+    Previous {
+        /// How far back, at least 1.
+        distance: u64,
+    },
+    /// Each list has one value a CTA: the number of the CTA that it waits for, or -1.
+    Lists {
+        /// Which of the program's number lists.
+        arrays: Vec<usize>,
+    },
+}
+
 /// What the CTAs of a kernel do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -175,6 +191,15 @@ pub enum Work {
         /// What each CTA does before its first task.
         #[serde(default = "no_time")]
         startup: Span,
+    },
+    /// CTAs that wait for others of their grid: look-back scans, semaphores, spin-waits on flags.
+    Chain {
+        /// What a CTA does before it waits.
+        before: Duration,
+        /// What it does afterwards; at the end of it, its flag is set.
+        after: Duration,
+        /// Whose flags it waits for.
+        needs: Needs,
     },
     /// Rounds of work with a grid-wide barrier behind each; needs a cooperative launch.
     GridSync {
@@ -199,9 +224,111 @@ impl Work {
                 }
                 duration.validate(*tasks, arrays).map_err(|e| e.within("persistent.duration"))
             }
+            Self::Chain { before, after, needs } => {
+                before.validate(ctas, arrays).map_err(|e| e.within("chain.before"))?;
+                after.validate(ctas, arrays).map_err(|e| e.within("chain.after"))?;
+                match needs {
+                    Needs::Previous { distance: 0 } => {
+                        let why = "CTAs that wait for themselves wait for ever";
+                        Err(Error::invalid("chain.needs.previous.distance", 0, why))
+                    }
+                    Needs::Previous { .. } => Ok(()),
+                    Needs::Lists { arrays: lists } => lists.iter().enumerate().try_for_each(|(i, &list)| {
+                        let field = format!("chain.needs.lists.arrays[{i}]");
+                        match arrays.get(list) {
+                            None => Err(Error::invalid(field, list, "no such list of numbers")),
+                            Some(&len) if len as u64 != ctas => Err(Error::invalid(
+                                field,
+                                format!("a list of {len} values"),
+                                format!("one value a CTA is needed, {ctas} in all"),
+                            )),
+                            Some(_) => Ok(()),
+                        }
+                    }),
+                }
+            }
             Self::GridSync { duration, .. } => {
                 duration.validate(ctas, arrays).map_err(|e| e.within("grid_sync.duration"))
             }
         }
     }
+}
+
+impl Work {
+    /// The durations of which it is made.
+    pub(crate) fn durations(&self) -> impl Iterator<Item = &Duration> {
+        let (first, second) = match self {
+            Self::Duration(duration) | Self::Persistent { duration, .. } | Self::GridSync { duration, .. } => {
+                (duration, None)
+            }
+            Self::Chain { before, after, .. } => (before, Some(after)),
+        };
+        std::iter::once(first).chain(second)
+    }
+
+    pub(crate) fn validate_lists(&self, ctas: u64, arrays: &[&[f64]]) -> Result<()> {
+        for duration in self.durations() {
+            let Duration::PerCta { array, unit } = *duration else { continue };
+            // One cycle is at most a few nanoseconds on any clock; the bound only keeps sums from overflowing.
+            let (Span::Ns(unit) | Span::Cycles(unit)) = unit;
+            let fits = |value: &f64| (0.0..=LONGEST).contains(&(value * unit));
+            if let Some(at) = arrays[array].iter().position(|value| !fits(value)) {
+                return Err(Error::invalid(
+                    format!("duration.per_cta[{at}]"),
+                    arrays[array][at],
+                    "a duration is a number from 0 to 4.32e15 (50 days in nanoseconds)",
+                ));
+            }
+        }
+        match self {
+            Self::Chain { needs: Needs::Lists { arrays: lists }, .. } => check_needs(ctas, lists, arrays),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Every CTA that is waited for exists, and no CTA waits for itself by way of others.
+fn check_needs(ctas: u64, lists: &[usize], arrays: &[&[f64]]) -> Result<()> {
+    for (l, &list) in lists.iter().enumerate() {
+        for (cta, &needed) in arrays[list].iter().enumerate() {
+            if needed.fract() != 0.0 || !(-1.0..ctas as f64).contains(&needed) {
+                return Err(Error::invalid(
+                    format!("chain.needs[{l}][{cta}]"),
+                    needed,
+                    format!("a CTA waits for one of CTAs 0 to {}, or for none (-1)", ctas - 1),
+                ));
+            }
+        }
+    }
+    // Depth first, without recursion: 1 on the way, 2 done.
+    let mut state = vec![0_u8; ctas as usize];
+    for root in 0..ctas as usize {
+        let mut path = vec![(root, 0)];
+        while let Some(&mut (cta, ref mut list)) = path.last_mut() {
+            state[cta] = 1;
+            let Some(&array) = lists.get(*list) else {
+                state[cta] = 2;
+                path.pop();
+                continue;
+            };
+            *list += 1;
+            let needed = arrays[array][cta];
+            if needed < 0.0 || state[needed as usize] == 2 {
+                continue;
+            }
+            let needed = needed as usize;
+            if state[needed] == 1 {
+                let from = path.iter().position(|&(on_path, _)| on_path == needed).unwrap_or(0);
+                let mut names: Vec<String> = path[from..].iter().map(|(on_path, _)| on_path.to_string()).collect();
+                if names.len() > 8 {
+                    names.splice(4..names.len() - 3, ["...".to_owned()]);
+                }
+                names.push(needed.to_string());
+                let why = "these CTAs wait for each other in a circle";
+                return Err(Error::invalid("chain.needs", names.join(" -> "), why));
+            }
+            path.push((needed, 0));
+        }
+    }
+    Ok(())
 }

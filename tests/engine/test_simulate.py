@@ -1,0 +1,135 @@
+"""The doorway: what goes in, what is refused, and that a run can be stopped."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import wavesim
+from wavesim import Duration, GridSync, Kernel, Launch, Program
+from wavesim.errors import CannotLaunch, Deadlock, InvalidInput, WavesimError
+
+KERNEL = Kernel(1_000, work=Duration.constant(ns=1_000))
+
+
+def test_a_device_can_be_given_by_name(h200):
+    assert wavesim.simulate("h200", KERNEL) == wavesim.simulate(h200, KERNEL)
+
+
+def test_an_unknown_device_suggests_the_nearest():
+    with pytest.raises(InvalidInput, match=r"did you mean .*h200"):
+        wavesim.simulate("h20", KERNEL)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"seed": -1}, "seed"),
+        ({"seed": 2**64}, "seed"),
+        ({"seed": 1.5}, "seed"),
+        ({"detail": "warps"}, "detail"),
+        ({"dispatcher": "magic"}, "dispatcher"),
+        ({"program": 7}, "program"),
+        ({"device": 7}, "device"),
+    ],
+)
+def test_an_argument_that_cannot_be_is_named(arguments, field):
+    with pytest.raises(InvalidInput, match=rf"^{field}: ") as refused:
+        wavesim.simulate(**({"device": "h200", "program": KERNEL} | arguments))
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ({"shared_memory": 300_000}, "300000 bytes of shared memory a CTA, 67552 over the limit"),
+        ({"registers": 300}, "300 registers a thread, 45 over the limit of 255"),
+        ({"block": 1_024, "registers": 128}, "over the limit of 65536"),
+        ({"block": (1_024, 2)}, "2048 threads a CTA, 1024 over the limit of 1024"),
+        ({"cluster": 10}, "10 CTAs"),
+    ],
+)
+def test_a_kernel_that_does_not_launch_says_which_limit_and_by_how_much(shape, message, h200):
+    with pytest.raises(CannotLaunch) as refused:
+        wavesim.simulate(h200, KERNEL.edited(name="big", **shape))
+    assert message in str(refused.value)
+    assert "`big` cannot launch on h200" in str(refused.value)
+    assert refused.value.field == "kernel"
+
+
+def test_a_grid_barrier_that_not_all_ctas_reach_is_a_deadlock_that_names_them(h200):
+    kernel = Kernel(4_000, cooperative=True, work=GridSync(2, Duration.constant(ns=10)))
+    with pytest.raises(Deadlock, match=r"needs all 4000 CTAs at once and h200 holds 1056"):
+        wavesim.simulate(h200, kernel)
+
+
+def test_all_errors_have_one_root_and_bad_values_are_value_errors():
+    assert issubclass(CannotLaunch, InvalidInput)
+    assert issubclass(InvalidInput, ValueError)
+    for error in (InvalidInput, CannotLaunch, Deadlock):
+        assert issubclass(error, WavesimError)
+
+
+def test_an_ideal_dispatcher_is_never_slower(h200):
+    hardware = wavesim.simulate(h200, KERNEL)
+    ideal = wavesim.simulate(h200, KERNEL, dispatcher="ideal")
+    assert ideal.makespan_ps < hardware.makespan_ps
+    assert (ideal.dispatcher, hardware.dispatcher) == ("ideal", "hardware")
+
+
+def test_other_threads_go_on_while_a_run_is_simulated(h200):
+    beats = []
+    over = threading.Event()
+
+    def beat():
+        while not over.wait(0.001):
+            beats.append(None)
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    try:
+        wavesim.simulate(h200, Kernel(300_000, work=Duration.constant(ns=100)), detail="kernels")
+    finally:
+        over.set()
+        thread.join()
+    assert len(beats) > 3
+
+
+LONG_RUN = """
+import sys, wavesim
+kernel = wavesim.Kernel(2_000_000_000, work=wavesim.Duration.constant(ns=100))
+print("started", flush=True)
+try:
+    wavesim.simulate("h200", kernel, detail="kernels")
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    sys.exit(0)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+def test_ctrl_c_stops_a_run_that_would_take_minutes():
+    with subprocess.Popen(
+        [sys.executable, "-c", LONG_RUN], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        time.sleep(0.5)  # the run has begun: even if it has not, the interrupt must be noticed
+        process.send_signal(signal.SIGINT)
+        try:
+            output, _ = process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    assert output == "interrupted\n"
+    assert process.returncode == 0
+
+
+def test_a_long_program_is_simulated_whole(h200):
+    program = Program([Launch(KERNEL.edited(grid=5), stream=i % 8) for i in range(2_000)])
+    run = wavesim.simulate(h200, program)
+    assert run.kernels.height == 2_000
+    assert run.ctas.height == 10_000

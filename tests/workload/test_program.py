@@ -1,0 +1,74 @@
+"""Programs: items, what may stand where, and the paths of their faults."""
+
+import pytest
+import wavesim
+from wavesim import Copy, Duration, Graph, Kernel, Launch, Program, Record, Stream, Wait
+from wavesim.errors import CannotLaunch, InvalidInput
+
+KERNEL = Kernel(10, work=Duration.constant(ns=1_000))
+TOO_LARGE = KERNEL.edited(shared_memory=300_000, name="huge")
+
+
+def test_a_kernel_among_the_items_is_launched():
+    assert Program([KERNEL]) == Program([Launch(KERNEL)])
+    assert Program([Graph([KERNEL])]) == Program([Graph([Launch(KERNEL)])])
+
+
+def test_launches_come_in_the_order_of_the_kernels_frame(h200):
+    named = [KERNEL.edited(name=name) for name in "abc"]
+    program = Program([named[0], Graph([Launch(named[1], 2), Copy(50.0)]), Launch(named[2], 1)])
+    assert [launch.kernel.name for launch in program.launches()] == ["a", "b", "c"]
+    assert wavesim.simulate(h200, program).kernels["name"].to_list() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda: Program([]), "items"),
+        (lambda: Program([KERNEL, 5]), "items[1]"),
+        (lambda: Program([Wait("e"), Record("e")]), "items[0].event"),
+        (lambda: Program([Record("e"), Graph([Wait("e")])]), "items[1].items[0].event"),
+        (lambda: Program([Graph([])]), "items[0].items"),
+        (lambda: Launch(KERNEL, at_ns=-1.0), "at_ns"),
+        (lambda: Launch(KERNEL, stream=-1), "stream"),
+        (lambda: Copy(float("nan")), "duration_ns"),
+        (lambda: Stream(priority=2**40), "priority"),
+        (lambda: Program([KERNEL], streams={1: {"prio": 3}}), "streams[1].prio"),
+    ],
+)
+def test_a_fault_in_a_program_is_told_with_its_path(make, field):
+    with pytest.raises(InvalidInput) as refused:
+        make()
+    assert refused.value.field == field
+    assert str(refused.value).startswith(f"{field}: ")
+
+
+def test_a_graph_holds_no_graph():
+    with pytest.raises(InvalidInput, match=r"items\[0\]"):
+        Program([Graph([Graph([KERNEL])])])
+
+
+def test_the_engines_faults_name_the_item_that_the_caller_wrote(h200):
+    with pytest.raises(CannotLaunch) as refused:
+        wavesim.simulate(h200, Program([KERNEL, Graph([KERNEL, TOO_LARGE])]))
+    assert refused.value.field == "items[1].items[1].kernel"
+
+
+def test_the_same_kernel_is_sent_to_the_engine_once():
+    program = Program([Launch(KERNEL.edited(), stream=i % 3) for i in range(100)])
+    assert program.wire.paths == ("items[0].kernel",)
+
+
+def test_a_program_of_plain_data_is_the_same_program():
+    program = Program(
+        [
+            Launch(KERNEL, 1, at_ns=5.0, trigger=True),
+            Record("e", 1),
+            Wait("e"),
+            Copy(100.0, 2),
+            Graph([Launch(KERNEL, dependent=True)], 1),
+        ],
+        streams={1: Stream(priority=-2)},
+    )
+    assert Program.model_validate(program.model_dump(mode="json")) == program
+    assert repr(program) == "Program(5 items, 2 launches, 3 streams)"
