@@ -3,8 +3,9 @@
 import os
 
 import pytest
-import wavesim
 from hypothesis import HealthCheck, settings
+
+import wavesim
 
 # Simulations of random programs take as long as they take: no deadline, and no complaint about it.
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}

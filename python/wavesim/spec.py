@@ -141,9 +141,8 @@ class Numbers:
     _rule: ClassVar[str] = f"a duration is a number from 0 to {LONGEST_NS:g}"
 
     def __init__(self, values: object) -> None:
-        if isinstance(values, type(self)):
-            self._array = values.array
-            return
+        if isinstance(values, Numbers):
+            values = values.array
         if isinstance(values, pl.Series):
             values = values.to_numpy()
         try:
@@ -207,7 +206,9 @@ class CtaNumbers(Numbers):
     __slots__ = ()
 
     _least: ClassVar[float] = -1
-    _rule: ClassVar[str] = "a CTA waits for one of the grid's CTAs, counted from 0, or for none (-1)"
+    _rule: ClassVar[str] = (
+        "a CTA waits for one of the grid's CTAs, counted from 0, or for none (-1)"
+    )
 
 
 def mapping_without_none(fields: Mapping[str, Any]) -> dict[str, Any]:

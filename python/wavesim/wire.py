@@ -28,7 +28,10 @@ Array = np.ndarray[tuple[int], np.dtype[np.float64]]
 _ENGINE_KINDS = {"lognormal": "log_normal"}
 _EMPTY = {"duration": {"constant": {"ns": 0.0}}}
 _KERNEL = re.compile(r"^(?:program\.)?kernels\[(\d+)\]")
-_TAG = re.compile(r"\.(?:launch|record|wait|copy|graph|persistent|grid_sync|chain(?=\.(?:before|after|needs))|duration(?=\.\w))\b")
+_TAG = re.compile(
+    r"\.(?:launch|record|wait|copy|graph|persistent|grid_sync"
+    r"|chain(?=\.(?:before|after|needs))|duration(?=\.\w))\b"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

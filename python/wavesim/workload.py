@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import BeforeValidator, Field
 
 from wavesim.devices import Device
@@ -57,6 +58,8 @@ class Persistent(Editable, Spec):
 
     ``schedule="static"``: CTA i of n takes tasks i, i + n, i + 2n ... ``"atomic"``: each CTA takes
     the next task from one counter in global memory, which costs a round trip a task.
+    ``overhead_cycles``: what each task costs beside its duration (the loop and its barriers);
+    ``startup_cycles``: what each CTA does before its first task.
     """
 
     positional: ClassVar[tuple[str, ...]] = ("tasks", "duration", "schedule")
@@ -97,32 +100,48 @@ class GridSync(Editable, Spec):
         def __init__(self, rounds: int, duration: Duration) -> None: ...
 
 
+def _lists(needs: Any) -> Any:
+    """Read one list of CTA numbers, or several, as a tuple of lists."""
+    if not np.ndim(needs) and not isinstance(needs, list | tuple):
+        return needs
+    several = isinstance(needs, list | tuple) and len(needs) > 0 and np.ndim(needs[0]) > 0
+    return tuple(CtaNumbers(numbers) for numbers in (needs if several else (needs,)))
+
+
 class Chain(Editable, Spec):
     """CTAs that wait for others of their grid: look-back scans, semaphores, spin-waits on flags.
 
-    A CTA runs ``before``, waits until those it ``needs`` have ended, runs ``after``, and ends, which
-    sets its own flag. ``needs``: a number ``d`` (CTA i waits for CTA i - d), or one or more lists of
-    one CTA's number a CTA, -1 for none. A flag takes an atomic's way through L2 to be seen. Waiting
-    CTAs keep their slots: a grid whose CTAs wait for others that find no slot ends in a
-    :class:`wavesim.errors.Deadlock` that names them.
+    A CTA runs ``before``, waits until those it ``needs`` have ended, runs ``after``, and ends,
+    which sets its own flag. ``needs``: a number ``d`` (CTA i waits for CTA i - d), or one or more
+    lists of one CTA's number a CTA, -1 for none. A flag takes an atomic's way through L2 to be
+    seen. Waiting CTAs keep their slots: a grid whose CTAs wait for others that find no slot ends
+    in a :class:`wavesim.errors.Deadlock` that names them.
     """
 
+    positional: ClassVar[tuple[str, ...]] = ("before", "after", "needs")
     kind: Literal["chain"] = "chain"
     before: AnyDuration
     after: AnyDuration
-    needs: Annotated[int, Field(ge=1)] | tuple[CtaNumbers, ...] = 1
+    needs: Annotated[
+        Annotated[int, Field(ge=1, lt=2**32)] | tuple[CtaNumbers, ...],
+        Field(union_mode="left_to_right"),
+        BeforeValidator(_lists),
+    ] = 1
 
-    def __init__(
-        self, before: Duration, after: Duration, needs: object = 1, **fields: Any
-    ) -> None:
-        if not isinstance(needs, int):
-            lists = needs if _is_list_of_lists(needs) else (needs,)
-            needs = tuple(CtaNumbers(numbers) for numbers in lists)  # type: ignore[attr-defined]
-        super().__init__(before=before, after=after, needs=needs, **fields)
+    if TYPE_CHECKING:
 
+        def __init__(self, before: Duration, after: Duration, needs: object = 1) -> None: ...
 
-def _is_list_of_lists(needs: object) -> bool:
-    return isinstance(needs, list | tuple) and len(needs) > 0 and not isinstance(needs[0], int | float)
+    def for_ctas(self, count: int) -> Chain:
+        """Give the same with as many values as there are CTAs; raises InvalidInput."""
+        for i, needed in enumerate(() if isinstance(self.needs, int) else self.needs):
+            if len(needed) != count:
+                why = f"one CTA's number a CTA is needed, {count:,} in all (got {len(needed):,})"
+                raise InvalidInput(f"needs[{i}]: {why}", f"needs[{i}]", len(needed))
+        before, after = (for_count(part, count, "a CTA") for part in (self.before, self.after))
+        if before is self.before and after is self.after:
+            return self
+        return self.edited(before=before, after=after)
 
 
 class Measured(Editable, Spec):
@@ -218,17 +237,16 @@ class Kernel(Editable, Spec):
         try:
             if isinstance(work, Duration):
                 self.__dict__["work"] = for_count(work, self.ctas, "a CTA")
-            elif isinstance(work, Chain):
-                before = for_count(work.before, self.ctas, "a CTA")
-                after = for_count(work.after, self.ctas, "a CTA")
-                if before is not work.before or after is not work.after:
-                    self.__dict__["work"] = work.edited(before=before, after=after)
             elif isinstance(work, GridSync):
                 duration = for_count(work.duration, self.ctas, "a CTA")
                 if duration is not work.duration:
                     self.__dict__["work"] = work.edited(duration=duration)
+            elif isinstance(work, Chain):
+                self.__dict__["work"] = work.for_ctas(self.ctas)
         except InvalidInput as error:
-            raise InvalidInput(f"work: {error}", "work", error.value) from None
+            field = "work" if error.field is None else f"work.{error.field}"
+            why = str(error).removeprefix(f"{error.field}: ")
+            raise InvalidInput(f"{field}: {why}", field, error.value) from None
 
     @property
     def ctas(self) -> int:
@@ -408,7 +426,9 @@ class Program(Editable, Spec):
         return f"Program({len(self.items)} items, {launches} launches, {len(streams)} streams)"
 
 
-TAGS.update(("persistent", "grid_sync", "chain", "measured", "launch", "record", "wait", "copy", "graph"))
+TAGS.update(
+    ("persistent", "grid_sync", "chain", "measured", "launch", "record", "wait", "copy", "graph")
+)
 
 
 def work_of(kernel: Kernel) -> str:

@@ -1,10 +1,11 @@
-"""What the sources have to keep: which folder may know which, and what may not be written at all."""
+"""What the sources have to keep: which folder may know which, and what may not be written."""
 
 import ast
 import re
 from pathlib import Path
 
 import pytest
+
 import wavesim
 from wavesim.spec import Spec
 
@@ -34,7 +35,7 @@ LAYERS = [
     {"frames", "measured"},
     {"run"},
     {"simulate"},
-    {"io", "changes", "plots", "strategy"},
+    {"io", "changes", "plots", "summary"},
     {"diagnose", "analyze", "validate"},
     {"report"},
     {"cli"},
@@ -46,7 +47,7 @@ def rust_files(folder: Path) -> list[Path]:
 
 
 def outside_tests(text: str) -> str:
-    return text.split("#[cfg(test)]")[0]
+    return text.partition("#[cfg(test)]")[0]
 
 
 @pytest.mark.parametrize("part", sorted(CORE_USES))

@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+
 import wavesim
 from wavesim import Duration, GridSync, Kernel, Launch, Program
 from wavesim.errors import CannotLaunch, Deadlock, InvalidInput, WavesimError

@@ -1,7 +1,8 @@
 """Random devices, kernels and programs: small, and odd in every way that is allowed."""
 
-import wavesim
 from hypothesis import strategies as st
+
+import wavesim
 from wavesim import Duration, Kernel, Launch, Program
 
 NAMES = ("h200", "a100", "l40s", "v100-sxm2", "mi300x")

@@ -1,9 +1,10 @@
 """What holds for every run, whatever the device, the program and the seed."""
 
 import polars as pl
-import wavesim
 from hypothesis import given
 from hypothesis import strategies as st
+
+import wavesim
 from properties.strategies import cases
 
 SLACK_NS = 0.0005
@@ -158,5 +159,3 @@ def test_what_is_recorded_changes_nothing_that_happens(case):
     assert fewer.kernels.equals(run.kernels)
     assert fewer.sms.equals(run.sms)
     assert fewer.ledger.equals(run.ledger)
-
-

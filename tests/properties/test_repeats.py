@@ -1,12 +1,13 @@
-"""Equal input gives an equal run: again, in another thread, in another process, after a round trip."""
+"""Equal input gives an equal run: again, in another thread or process, after a round trip."""
 
 import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-import wavesim
 from hypothesis import given, settings
+
+import wavesim
 from properties.strategies import cases
 from wavesim import Duration, Kernel, Program
 

@@ -1,10 +1,11 @@
-"""What happens to the times when the machine or the work is changed in a way whose effect is known."""
+"""What happens to the times when machine or work are changed in a way whose effect is known."""
 
 import random
 
-import wavesim
 from hypothesis import given
 from hypothesis import strategies as st
+
+import wavesim
 from properties.strategies import DISPATCHERS, devices, kernels, spans
 from wavesim import Duration, Kernel, Launch, Program
 
@@ -14,12 +15,15 @@ def without_overhead(device: wavesim.Device) -> wavesim.Device:
     times = [
         path
         for path in device.numbers()
-        if path.split(".")[0] in ("dispatch", "launch", "sync") and path.endswith(("_cycles", "_ns"))
+        if path.split(".")[0] in ("dispatch", "launch", "sync")
+        and path.endswith(("_cycles", "_ns"))
     ]
     return device.edited({path: 0.0 for path in times})
 
 
-@given(devices().flatmap(lambda d: st.tuples(st.just(d), kernels(d, plain=True))), st.integers(0, 9))
+@given(
+    devices().flatmap(lambda d: st.tuples(st.just(d), kernels(d, plain=True))), st.integers(0, 9)
+)
 def test_an_ideal_dispatcher_keeps_the_bounds_of_list_scheduling(case, seed):
     # Graham 1966: with m slots, total work W and longest CTA L, a list schedule that leaves no slot
     # idle while work waits takes at least max(L, W / m) and at most W / m + L.
@@ -33,7 +37,9 @@ def test_an_ideal_dispatcher_keeps_the_bounds_of_list_scheduling(case, seed):
     assert overhead <= 1e-9 * span + 0.01
 
 
-@given(devices().flatmap(lambda d: st.tuples(st.just(d), kernels(d, plain=True))), st.integers(0, 9))
+@given(
+    devices().flatmap(lambda d: st.tuples(st.just(d), kernels(d, plain=True))), st.integers(0, 9)
+)
 def test_no_dispatcher_beats_the_work_over_the_slots(case, seed):
     device, kernel = case
     run = wavesim.simulate(device, kernel, seed=seed, dispatcher="hardware")

@@ -4,6 +4,7 @@ import copy
 
 import polars as pl
 import pytest
+
 import wavesim
 from wavesim import Duration, Graph, Kernel, Launch, Program, frames
 from wavesim.errors import InvalidInput

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-import wavesim
+
 from wavesim import Duration, GridSync, Kernel, Measured, Persistent
 from wavesim.errors import InvalidInput
 

@@ -2,6 +2,7 @@
 
 import polars as pl
 import pytest
+
 import wavesim
 from wavesim import Duration, Kernel, Launch, Measured, Program
 from wavesim.errors import CannotLaunch, InvalidInput

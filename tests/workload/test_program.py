@@ -1,6 +1,7 @@
 """Programs: items, what may stand where, and the paths of their faults."""
 
 import pytest
+
 import wavesim
 from wavesim import Copy, Duration, Graph, Kernel, Launch, Program, Record, Stream, Wait
 from wavesim.errors import CannotLaunch, InvalidInput

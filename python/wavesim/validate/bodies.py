@@ -7,9 +7,30 @@ that code, not to any device, and none is changed while rows are validated.
 
 from __future__ import annotations
 
-from wavesim.durations import Duration
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, TypeAlias
 
-__all__ = ["GRAPH_CALL_NS", "UNNOTED_REGISTERS", "empty", "spin", "spin_regs", "unlogged"]
+import numpy as np
+
+from wavesim.durations import Duration
+from wavesim.validate.tables import NotSimulated
+
+__all__ = [
+    "GRAPH_CALL_NS",
+    "UNNOTED_REGISTERS",
+    "Drawn",
+    "GridBarrier",
+    "TaskLoop",
+    "drawn",
+    "empty",
+    "spin",
+    "spin_regs",
+    "unlogged",
+]
+
+Cycles: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 UNNOTED_REGISTERS = 32
 """Registers a thread where the table has none: 2,048 threads of 32 fill an SM's registers exactly,
@@ -35,17 +56,14 @@ REGISTERS_TURN = 240.0
 """``spin_regs``: one turn of its loop, 120 multiply-adds for each of two warps a scheduler; blocks
 on the same SM slow each other down in proportion."""
 
-EMPTY = 40.0
-"""A kernel without a statement."""
-
 GRAPH_CALL_NS = 7_700.0
 """What the host sees of a graph beside the time between its first start and its last end: the call
 that launches it and the wait for its end. The same for all rows of ``launch_graph_pdl``."""
 
 
 def empty() -> Duration:
-    """``empty_kernel``."""
-    return Duration.constant(cycles=EMPTY)
+    """``empty_kernel``: not a statement."""
+    return Duration.constant(cycles=0.0)
 
 
 def spin(cycles: float) -> Duration:
@@ -64,3 +82,207 @@ def spin_regs(cycles: float, resident: int) -> Duration:
     """``spin_regs`` with ``resident`` blocks on an SM."""
     low = max(cycles, SHORTEST) + LOG + REGISTERS_AROUND + REGISTERS_TURN * resident
     return Duration.uniform(low_cycles=low, high_cycles=low + POLL)
+
+
+@dataclass(frozen=True)
+class _Poll:
+    """The waiting loop by its machine code: it is left at the first reading that is late enough."""
+
+    first: float
+    """When it reads the clock first."""
+    period: float
+
+    def until(self, cycles: Cycles) -> Cycles:
+        """When it is left."""
+        late = np.maximum(cycles - self.first, 0.0)
+        return self.first + self.period * np.ceil(late / self.period)
+
+
+def _poll(first: float, resident_warps: int) -> _Poll:
+    # Six instructions and a taken branch; two warps of one scheduler are in each other's way.
+    return _Poll(first, 39.0 if resident_warps <= SCHEDULERS else 42.0)
+
+
+SCHEDULERS = 4
+
+TASK_INSTRUCTIONS = 25.0
+"""What a warp issues for one task that waits for nothing."""
+
+SERVED = 6.7
+"""Waiting warps that one scheduler keeps at full rate: six issue slots and a lost one of each 42 to
+46 cycles. Blocks with several warps a scheduler wait at their barriers together, and more fit: one
+more for each doubling. Read off the rows with 32 and 64 warps an SM; docs/deviations.md, 4."""
+
+
+@dataclass(frozen=True)
+class _Crowd:
+    """Waiting warps that share the four schedulers of an SM."""
+
+    warps: int
+    """Of a block."""
+    blocks: float
+    """On the SM at once."""
+
+    @property
+    def each(self) -> float:
+        """Warps of a block to a scheduler."""
+        return self.warps / SCHEDULERS
+
+    @property
+    def waiting(self) -> float:
+        """Warps to a scheduler."""
+        return self.each * self.blocks
+
+    @property
+    def served(self) -> float:
+        """Warps that a scheduler keeps at full rate."""
+        return SERVED + math.log2(max(self.each, 1.0))
+
+    @property
+    def slowdown(self) -> float:
+        """How much longer waiting takes, if every block has to come through: 1 or more.
+
+        The oldest warps are served first; a block that is not served starts its wait late.
+        """
+        return max(self.waiting / self.served, 1.0)
+
+
+@dataclass(frozen=True)
+class TaskLoop:
+    """The loop of a persistent block over its tasks."""
+
+    poll: _Poll
+    overhead: float
+    """From leaving one task's waiting loop to the next task's first clock reading; with a counter,
+    without the counter's answer."""
+    startup: float
+    """Before the first task, and behind the last: instruction fetch, the record."""
+    crowd: _Crowd
+    schedule: Literal["static", "atomic"]
+
+    @classmethod
+    def of(cls, schedule: Literal["static", "atomic"], warps: int, blocks: int) -> Self:
+        """Describe the loop of blocks of ``warps``, so many ``blocks`` on an SM."""
+        resident = warps * blocks
+        crowd = _Crowd(warps, blocks)
+        # Each scheduler fetches the loop for itself.
+        fetch = 50.0 * min(resident - 1, SCHEDULERS - 1)
+        if schedule == "static":
+            barrier = 5.0 * math.ceil(warps / SCHEDULERS) if warps > 1 else 0.0
+            shared = 5.0 * min(crowd.waiting, SERVED) if resident > SCHEDULERS else 0.0
+            poll = _poll(32.0, resident)
+            return cls(poll, 62.0 + barrier + shared, 270.0 + fetch, crowd, schedule)
+        barrier = 3.0 if warps > 1 else 0.0
+        shared = 8.0 if resident > SCHEDULERS else 0.0
+        poll = _poll(23.0, resident)
+        return cls(poll, ATOMIC_CHAIN + barrier + shared, 280.0, crowd, schedule)
+
+    def of_tasks(self, cycles: float) -> tuple[float, Self]:
+        """Give how long a task of ``cycles`` takes, and the loop around such tasks."""
+        wait = float(self.poll.until(np.array(cycles)))
+        crowd = self.crowd
+        if self.schedule == "static":
+            slowdown = crowd.slowdown
+            late = max(self._phases() - slowdown, 0.0) if slowdown > 1 else 0.0
+            # Blocks start one after the other, so that the last one finds its code fetched.
+            apart = SM_EVERY * (crowd.blocks - 1)
+            task = self.poll.first + (wait - self.poll.first) * slowdown
+            issue = TASK_INSTRUCTIONS * crowd.waiting - self.poll.first
+            overhead = max(self.overhead, issue)
+            startup = max(self.startup - apart, 0.0) + late * max(wait - apart, 0.0)
+        else:
+            # Blocks come from the counter one after the other, and wait together only so far.
+            crowd = replace(crowd, blocks=min(crowd.blocks, wait / BLOCK_EVERY))
+            slowdown = max(crowd.waiting / COUNTER_SERVED, 1.0)
+            task = wait * slowdown
+            overhead = self.overhead
+            startup = self.startup + (2.15 - slowdown if crowd.slowdown > 1 else 0.0) * wait
+        return task, replace(self, overhead=overhead, startup=startup)
+
+    def _phases(self) -> float:
+        """In how many turns the blocks of an SM come to their first clock reading."""
+        at_once = max(math.floor((self.crowd.served + 0.3) / self.crowd.each), 1)
+        return math.ceil(self.crowd.blocks / at_once)
+
+    def loaded(self) -> Self:
+        """The same with task times from a list: the first reading waits for a load."""
+        return replace(self, poll=replace(self.poll, first=500.0), startup=self.startup + 180.0)
+
+    def loaded_waits(self, cycles: Cycles) -> Cycles:
+        """How long tasks take whose times are loaded."""
+        return self.loaded().poll.until(cycles) * self.crowd.slowdown
+
+
+ATOMIC_CHAIN = 228.0
+"""From the counter's answer to the first reading of the clock, and from leaving the loop to the
+next question: two barriers, the task's number through shared memory."""
+
+SM_EVERY = 24.3
+"""An SM is given a block this often when an empty device is filled."""
+
+BLOCK_EVERY = 192.0
+"""The counter answers an SM this often when all ask: 132 SMs at 1.45 cycles."""
+
+COUNTER_SERVED = 10.9
+"""Waiting warps a scheduler, over which tasks from a counter take longer: a block that is not
+served takes no task, so that only the sum counts."""
+
+
+@dataclass(frozen=True)
+class GridBarrier:
+    """A round of ``gridsync``: the waiting before the barrier."""
+
+    poll: _Poll
+    barrier: float
+    crowd: _Crowd
+
+    @classmethod
+    def of(cls, warps: int, blocks: int) -> Self:
+        """Describe it for blocks of ``warps``, so many ``blocks`` on an SM."""
+        barrier = 11.0 * max(warps / SCHEDULERS - 1, 0.0)
+        return cls(_poll(32.0, warps * blocks), barrier, _Crowd(warps, blocks))
+
+    def wait(self, cycles: float) -> float:
+        """How long the waiting of ``cycles`` takes."""
+        late = (self.crowd.slowdown - 1) * cycles
+        return float(self.poll.until(np.array(cycles))) + late + self.barrier
+
+
+def _bimodal(random: np.random.Generator, mean: float, count: int) -> Cycles:
+    return np.where(random.random(count) < 0.01, 10.0, 0.9 / 0.99) * mean
+
+
+_LAWS: dict[str, Callable[[np.random.Generator, float, int], Cycles]] = {
+    # Parameters as read off the block logs of spin_dist.
+    "uniform": lambda random, mean, count: mean * random.uniform(0.5, 1.5, count),
+    "normal10": lambda random, mean, count: mean * random.normal(1.0, 0.1, count),
+    "exp": lambda random, mean, count: random.exponential(mean, count),
+    "lognormal": lambda random, mean, count: mean * random.lognormal(-0.32, 0.8, count),
+    "bimodal": _bimodal,
+    "ramp_up": lambda _, mean, count: 2 * mean * np.arange(count) / count,
+    "ramp_down": lambda _, mean, count: 2 * mean * (1 - np.arange(count) / count),
+    "alternate": lambda _, mean, count: mean * np.where(np.arange(count) % 2, 1.5, 0.5),
+    "last_slow": lambda _, mean, count: mean * np.where(np.arange(count) < count - 1, 1.0, 20.0),
+}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Task times drawn from a law."""
+
+    law: str
+    mean: float
+    count: int
+
+    def take(self, draws: int) -> Iterator[Cycles]:
+        """Give so many draws; they are the same in each validation."""
+        for draw in range(draws):
+            random = np.random.default_rng(draw)
+            yield np.maximum(np.floor(_LAWS[self.law](random, self.mean, self.count)), 0.0)
+
+
+def drawn(law: str, mean: float, count: int) -> Drawn:
+    """Give ``count`` times of a law with ``mean`` cycles."""
+    if law not in _LAWS:
+        raise NotSimulated(f"dist is none of {', '.join(_LAWS)} (got {law!r})")
+    return Drawn(law, mean, count)

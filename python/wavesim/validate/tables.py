@@ -78,6 +78,13 @@ class Inputs:
             raise NotSimulated(f"{name} must be a whole number (got {value:g})")
         return int(value)
 
+    def text(self, name: str) -> str:
+        """Give a word."""
+        value = self.values.get(name)
+        if not isinstance(value, str):
+            raise NotSimulated(f"{name} is not given")
+        return value
+
 
 @dataclass(frozen=True)
 class Row:

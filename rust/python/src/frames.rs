@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Decimal128Type, Float64Type, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{
-    ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch, RecordBatchIterator, StringArray,
-};
+use arrow_array::{ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch, RecordBatchIterator, StringArray};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use wavesim::device::{Device, Occupancy, Shape};
@@ -137,8 +135,7 @@ pub(crate) fn timeline(ledger: &Ledger, bins: usize, slots: u64, makespan: Time)
 
 /// One row a launch: what was asked for, what the device makes of it, and when it happened.
 pub(crate) fn kernels(columns: KernelColumns, device: &Device, program: &Program) -> RecordBatch {
-    let launched: Vec<&Kernel> =
-        columns.kernel.iter().map(|&kernel| &program.kernels[kernel as usize]).collect();
+    let launched: Vec<&Kernel> = columns.kernel.iter().map(|&kernel| &program.kernels[kernel as usize]).collect();
     // Programs launch few kernels many times: what only depends on the kernel is found once for each.
     let by_kernel: Vec<(Occupancy, String)> = program
         .kernels

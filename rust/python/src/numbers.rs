@@ -14,11 +14,7 @@ impl<'py> FromPyObject<'_, 'py> for Numbers {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let buffer = PyBuffer::<f64>::get(&object)?;
-        if buffer.is_c_contiguous() {
-            Ok(Self::InPlace(buffer))
-        } else {
-            Ok(Self::Copied(buffer.to_vec(object.py())?))
-        }
+        if buffer.is_c_contiguous() { Ok(Self::InPlace(buffer)) } else { Ok(Self::Copied(buffer.to_vec(object.py())?)) }
     }
 }
 

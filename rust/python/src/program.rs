@@ -22,7 +22,7 @@ pub(crate) fn check_program(py: Python<'_>, program: &str, arrays: Vec<Numbers>)
 /// Checks the shape of a kernel, and of its work what needs no list of numbers.
 #[pyfunction]
 pub(crate) fn check_kernel(py: Python<'_>, kernel: &str) -> PyResult<()> {
-    let kernel: Result<Kernel> = serde_json::from_str(kernel)
-        .map_err(|error| Error::invalid("kernel", "JSON", error.to_string()));
+    let kernel: Result<Kernel> =
+        serde_json::from_str(kernel).map_err(|error| Error::invalid("kernel", "JSON", error.to_string()));
     kernel.and_then(|kernel| kernel.validate(&[])).map_err(|error| to_python(py, &error))
 }

@@ -6,8 +6,8 @@ use arrow_array::RecordBatch;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use wavesim::records::{Ledger, Records};
-use wavesim::{Detail, Options};
 use wavesim::workload::Program;
+use wavesim::{Detail, Options};
 
 use crate::doorway::{Machine, enter};
 use crate::frames::{self, Frame};

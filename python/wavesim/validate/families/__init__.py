@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from wavesim.validate.families import clusters, empty, launches, several, spin
+from wavesim.validate.families import clusters, empty, launches, persistent, several, spin
 from wavesim.validate.families.common import Family
 
 __all__ = ["FAMILIES", "NOT_MODELLED", "Family"]
 
 FAMILIES: dict[str, Family] = {
     family.name: family
-    for module in (empty, spin, clusters, several, launches)
+    for module in (empty, spin, persistent, clusters, several, launches)
     for family in module.FAMILIES
 }
 """Every experiment that is simulated, by name."""

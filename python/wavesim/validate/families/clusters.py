@@ -14,7 +14,7 @@ def _cluster(inputs: Inputs, device: Device) -> dict[str, float]:
     size = inputs.count("cluster", 1)
     large = size > device.limits.max_cluster
     work = bodies.spin(inputs.number("cycles"))
-    kernel = kernel_of(inputs, work, cluster=size, non_portable_cluster=large)
+    kernel = kernel_of(inputs, work, cluster=size, cluster_launch=True, non_portable_cluster=large)
     residency = occupancy(
         device,
         block=kernel.threads,

@@ -12,7 +12,7 @@ from wavesim.run import Run
 from wavesim.simulate import simulate
 from wavesim.validate.bodies import UNNOTED_REGISTERS
 from wavesim.validate.tables import Inputs
-from wavesim.workload import Graph, Kernel, Program
+from wavesim.workload import Graph, GridSync, Kernel, Persistent, Program
 
 __all__ = ["Family", "completion_us", "kernel_of", "simulated", "span_ns"]
 
@@ -37,7 +37,7 @@ class Family:
 
 def kernel_of(
     inputs: Inputs,
-    work: Duration,
+    work: Duration | Persistent | GridSync,
     *,
     grid: str = "grid",
     block: str = "block",

@@ -12,7 +12,7 @@ use super::kernel::Run;
 use super::policy::{Dispatch, Start, Visit};
 use super::sm::{Place, Sms};
 use crate::engine::Time;
-use crate::ids::{IdVec, KernelId, SmId};
+use crate::ids::{IdVec, KernelId, SlotId, SmId};
 
 type Runs<'a> = IdVec<KernelId, Run<'a>>;
 
@@ -39,6 +39,7 @@ pub(crate) struct Dispatcher<P> {
     /// GPCs between which CTAs are dealt by their number, if they are.
     deals: Option<usize>,
     ready: BinaryHeap<Turn>,
+    head: Option<KernelId>,
     arrivals: i64,
     /// Slots that come back, in the order of time.
     pub(crate) returning: VecDeque<Returning>,
@@ -70,6 +71,7 @@ impl<P: Dispatch> Dispatcher<P> {
             groups,
             deals,
             ready: BinaryHeap::new(),
+            head: None,
             arrivals: 0,
             returning: VecDeque::new(),
             visit: None,
@@ -82,7 +84,7 @@ impl<P: Dispatch> Dispatcher<P> {
     /// The kernel whose turn it is.
     #[inline]
     pub(crate) fn head(&self) -> Option<KernelId> {
-        self.ready.peek().map(|turn| turn.kernel)
+        self.head
     }
 
     /// A kernel is ready; `priority` is its stream's.
@@ -94,18 +96,21 @@ impl<P: Dispatch> Dispatcher<P> {
         runs: &Runs<'_>,
         sms: &Sms,
     ) {
-        let head = self.head();
         self.ready.push(Turn { urgency: (-priority, -self.arrivals), kernel });
         self.arrivals += 1;
-        if self.head() != head {
+        if self.first_in_turn() != self.head {
+            self.head = self.first_in_turn();
             self.go_round(now, runs, sms);
         }
     }
 
-    /// A CTA on this place ended at `end`: its slot comes back.
+    fn first_in_turn(&self) -> Option<KernelId> {
+        self.ready.peek().map(|turn| turn.kernel)
+    }
+
+    /// The slot of a CTA that has ended comes back at `at`.
     #[inline]
-    pub(crate) fn give_back(&mut self, place: Place, end: Time) {
-        let at = self.policy.reusable(end, place.sm());
+    pub(crate) fn give_back(&mut self, place: Place, at: Time) {
         debug_assert!(self.returning.back().is_none_or(|last| last.at <= at));
         self.returning.push_back(Returning { at, place });
     }
@@ -157,7 +162,7 @@ impl<P: Dispatch> Dispatcher<P> {
                 let chosen = self.chosen.as_mut().is_none_or(|chosen| std::mem::take(&mut chosen[sm]));
                 let left = runs[head].left_for(self.groups.gpc_of(sm));
                 if chosen && left > 0 && sms.fits(sm, &runs[head].footprint) {
-                    placed.push(self.place(head, sm, visit.at, true, runs, sms));
+                    placed.push(self.place(head, sm, None, visit.at, true, runs, sms));
                 }
             }
         }
@@ -171,16 +176,20 @@ impl<P: Dispatch> Dispatcher<P> {
         self.visit = self.policy.next_visit(visit, &mut has_room);
     }
 
-    fn next_head(&mut self, now: Time, runs: &Runs<'_>, sms: &Sms) {
+    /// The head has no CTA left to place.
+    pub(crate) fn next_head(&mut self, now: Time, runs: &Runs<'_>, sms: &Sms) {
         self.ready.pop();
+        self.head = self.first_in_turn();
         self.go_round(now + self.policy.switch(), runs, sms);
     }
 
-    /// A slot on `sm` has come back: places what fits there, one CTA a call. While the dispatcher goes round it will come by.
+    /// A slot on `sm` has come back: places what fits there, one CTA a call, in that slot if it is named. While the
+    /// dispatcher goes round it will come by.
     #[inline]
     pub(crate) fn refill(
         &mut self,
         sm: SmId,
+        slot: Option<SlotId>,
         now: Time,
         runs: &mut Runs<'_>,
         sms: &mut Sms,
@@ -190,7 +199,7 @@ impl<P: Dispatch> Dispatcher<P> {
         if self.visit.is_some() || runs[head].left_for(gpc) == 0 || !sms.fits(sm, &runs[head].footprint) {
             return None;
         }
-        let placement = self.place(head, sm, now, false, runs, sms);
+        let placement = self.place(head, sm, slot, now, false, runs, sms);
         if runs[head].left() == 0 {
             self.next_head(now, runs, sms);
         }
@@ -244,7 +253,7 @@ impl<P: Dispatch> Dispatcher<P> {
         if found {
             let sent = if first_round { now } else { self.policy.cluster(now) };
             for &sm in &places {
-                placed.push(self.place(head, sm, sent, first_round, runs, sms));
+                placed.push(self.place(head, sm, None, sent, first_round, runs, sms));
             }
         }
         self.cluster = places;
@@ -252,10 +261,12 @@ impl<P: Dispatch> Dispatcher<P> {
     }
 
     #[inline]
+    #[allow(clippy::too_many_arguments)]
     fn place(
         &mut self,
         head: KernelId,
         sm: SmId,
+        slot: Option<SlotId>,
         now: Time,
         first_round: bool,
         runs: &mut Runs<'_>,
@@ -267,7 +278,7 @@ impl<P: Dispatch> Dispatcher<P> {
         let (number, work) = run.take(self.groups.gpc_of(sm));
         let start = self.policy.start(now, sm, warps, sms.resident_warps(sm), cold, work);
         let cta = run.started(number, start.first);
-        let place = sms.place(sm, &run.footprint, cta);
+        let place = sms.place(sm, slot, &run.footprint, cta);
         Placement { kernel: head, place, start, work, first_round }
     }
 

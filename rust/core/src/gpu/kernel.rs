@@ -129,6 +129,12 @@ impl<'a> Run<'a> {
         self.cluster_launch || self.cluster > 1
     }
 
+    /// Whether its CTAs are placed one by one in the order of their numbers, and then just run for their time.
+    pub(crate) fn is_plain(&self) -> bool {
+        let runs = matches!(self.sync, Sync::None);
+        runs && !self.cluster_launch() && self.dealt.is_none() && !self.dependent && !self.trigger
+    }
+
     /// CTAs that have no place yet.
     #[inline]
     pub(crate) fn left(&self) -> u64 {

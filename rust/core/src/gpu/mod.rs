@@ -36,7 +36,7 @@ use front_end::{FrontEnd, OpId, OpKind};
 use groups::Groups;
 use kernel::Run;
 use policy::{Dispatch, hardware::Hardware, ideal::Ideal};
-use sm::{Footprint, Place, Sms};
+use sm::{Footprint, Place, Resident, Sms};
 use sync::{Next, Sync};
 use work::Sampler;
 
@@ -96,6 +96,8 @@ struct Machine<'a, P> {
     /// What CTAs do next: they end, or ask their process for the next step.
     steps: EventQueue,
     happenings: BinaryHeap<Reverse<(Time, u64, Happening)>>,
+    /// Until when nothing happens to whole kernels.
+    limit: Time,
     sequence: u64,
     resident_kernels: usize,
     max_resident_kernels: usize,
@@ -108,6 +110,9 @@ struct Machine<'a, P> {
     makespan: Time,
     /// Operations whose last CTA has not ended.
     running_ops: usize,
+    /// The kernel whose ending CTAs make room for its next ones, if nothing else has to be looked at.
+    passing: Option<KernelId>,
+    eager: bool,
     resident_ctas: u64,
     placed: Vec<Placement>,
     ready: Vec<(OpId, Time)>,
@@ -194,6 +199,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             runs,
             steps: EventQueue::new(),
             happenings: BinaryHeap::new(),
+            limit: Time::ZERO,
             sequence: 0,
             resident_kernels: 0,
             max_resident_kernels: device.launch.resident_kernels as usize,
@@ -204,6 +210,8 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             digest: Digest::default(),
             makespan: Time::ZERO,
             running_ops,
+            passing: None,
+            eager: true,
             resident_ctas: 0,
             placed: Vec::new(),
             ready: Vec::new(),
@@ -215,51 +223,73 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         if let Some(at) = self.front_end.next_call(Time::ZERO) {
             self.happen(at, Happening::Call);
         }
-        let mut until_check = EVENTS_BETWEEN_CHECKS;
-        while self.step() {
-            until_check -= 1;
-            if until_check == 0 {
-                until_check = EVENTS_BETWEEN_CHECKS;
-                if interrupted() {
-                    return Err(Error::Interrupted);
+        loop {
+            let happening = self.happenings.peek().map_or(Time::MAX, |Reverse((at, _, _))| *at);
+            let visit = self.dispatcher.visit.map_or(Time::MAX, |visit| visit.at);
+            self.limit = happening.min(visit);
+            self.run_ctas();
+            if interrupted() {
+                return Err(Error::Interrupted);
+            }
+            if self.limit == Time::MAX {
+                if self.steps.is_empty() && self.dispatcher.returning.is_empty() {
+                    break;
                 }
+            } else {
+                self.run_kernels();
             }
         }
         if self.front_end.finished() { Ok(self.close(device)) } else { Err(self.deadlock()) }
     }
 
-    /// Lets the next thing happen; false if there is none. At equal times kernels come before slots that come back, these
-    /// before the dispatcher's visits, and those before CTAs.
-    #[inline]
-    fn step(&mut self) -> bool {
-        let happening = self.happenings.peek().map_or(Time::MAX, |Reverse((at, _, _))| *at);
+    /// Lets happen what concerns single CTAs, until something else is due or it is time for a look at the caller. At equal
+    /// times, kernels and visits of the dispatcher come before slots that come back, and these before CTAs.
+    fn run_ctas(&mut self) {
+        for _ in 0..EVENTS_BETWEEN_CHECKS {
+            let returning = self.dispatcher.returning.front().map_or(Time::MAX, |slot| slot.at);
+            if self.looks_ahead_to(returning) {
+                self.on_return(returning);
+                continue;
+            }
+            let step = self.steps.peek().unwrap_or(Time::MAX);
+            let now = returning.min(step);
+            if now >= self.limit {
+                return;
+            }
+            if let Some(books) = &mut self.books {
+                books.advance(now);
+            }
+            if returning <= step {
+                self.on_return(now);
+            } else if let Some((_, place)) = self.steps.pop() {
+                self.on_step(Place(place), now);
+            }
+        }
+    }
+
+    /// Lets happen what concerns whole kernels, if it is due.
+    fn run_kernels(&mut self) {
+        let now = self.limit;
         let returning = self.dispatcher.returning.front().map_or(Time::MAX, |slot| slot.at);
-        let visit = self.dispatcher.visit.map_or(Time::MAX, |visit| visit.at);
-        let step = self.steps.peek().unwrap_or(Time::MAX);
-        let first = happening.min(returning).min(visit).min(step);
-        if first == Time::MAX {
-            return false;
+        if returning.min(self.steps.peek().unwrap_or(Time::MAX)) < now {
+            return;
         }
         if let Some(books) = &mut self.books {
-            books.advance(first);
+            books.advance(now);
         }
-        if happening == first {
+        if self.happenings.peek().is_some_and(|Reverse((at, _, _))| *at == now) {
             if let Some(Reverse((_, _, what))) = self.happenings.pop() {
-                self.on_happening(what, first);
+                self.on_happening(what, now);
             }
-        } else if returning == first {
-            self.on_return(first);
-        } else if visit == first {
+        } else {
             self.dispatcher.make_visit(&mut self.runs, &mut self.sms, &mut self.placed);
-            self.on_placed(first);
-            self.idle_changes(first);
-        } else if let Some((_, place)) = self.steps.pop() {
-            self.on_step(Place(place), first);
+            self.on_placed(now);
+            self.idle_changes(now);
         }
-        true
     }
 
     fn happen(&mut self, at: Time, what: Happening) {
+        self.limit = self.limit.min(at);
         self.happenings.push(Reverse((at, self.sequence, what)));
         self.sequence += 1;
     }
@@ -413,23 +443,71 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             Next::Waits => return,
             Next::End => {}
         }
-        run.sync.ended(resident.cta, place.sm(), now, &mut self.woken);
-        for (at, place) in self.woken.drain(..) {
-            self.steps.push(at, place.0);
+        if run.sync.wakes() {
+            run.sync.ended(resident.cta, place.sm(), now, &mut self.woken);
+            for (at, place) in self.woken.drain(..) {
+                self.steps.push(at, place.0);
+            }
         }
-        let known = now + self.timings.back;
-        if known + self.timings.drain > run.flushed {
-            let drain = drain(self.timings.drain, resident.kernel, resident.cta);
-            run.flushed = run.flushed.max(known + drain);
+        if run.left() == 0 {
+            let stores = now + self.timings.back + drain(self.timings.drain, resident.kernel, resident.cta);
+            run.flushed = run.flushed.max(stores);
         }
         run.end(resident.start, now);
         let all_ended = run.ended == run.ctas;
         self.sms.ended(place, now, now - resident.start);
+        self.makespan = self.makespan.max(now);
+        self.record(place, resident, now);
+        let back = self.dispatcher.policy.reusable(now, place.sm());
+        let same = self.passing == Some(resident.kernel) && self.dispatcher.returning.is_empty();
+        if same && self.looks_ahead_to(back) {
+            return self.pass_on(place, resident.kernel, now, back);
+        }
         self.resident_ctas -= 1;
         if let Some(books) = &mut self.books {
             books.end(now);
         }
-        self.makespan = self.makespan.max(now);
+        self.dispatcher.give_back(place, back);
+        if all_ended {
+            self.running_ops -= 1;
+            self.idle_changes(now);
+            self.end_books();
+        }
+    }
+
+    /// Whether a slot that comes back at `back` can be given away already now: if a plain kernel has the machine, and nothing
+    /// that happens until then could change what is placed there. The result is the same, since slots come back in order;
+    /// this only saves the queue of returning slots for the many CTAs of such a kernel.
+    #[inline]
+    fn looks_ahead_to(&self, back: Time) -> bool {
+        self.passing.is_some_and(|kernel| self.runs[kernel].left() > 1)
+            && back < self.limit
+            && self.books.as_ref().is_some_and(|books| back < books.window_end())
+    }
+
+    /// The CTA on `place` ended at `now`; its slot goes to the kernel's next one when it is back.
+    #[inline]
+    fn pass_on(&mut self, place: Place, kernel: KernelId, now: Time, back: Time) {
+        let run = &mut self.runs[kernel];
+        run.returned += 1;
+        let (number, work) = run.take(0);
+        let sm = place.sm();
+        let warps = run.footprint.warps;
+        let others = self.sms.resident_warps(sm) - warps;
+        let start = self.dispatcher.policy.start(back, sm, warps, others, false, work);
+        let cta = run.started(number, start.first);
+        let latency = start.first - back;
+        run.times.dispatch_ps += u128::from(latency.0);
+        self.sms.replace(place, cta);
+        if let Some(books) = &mut self.books {
+            books.pass_on(now, back, latency, Account::Starved);
+        }
+        self.steps.push(start.all + work, place.0);
+    }
+
+    /// Enters a CTA that has ended into the records.
+    #[inline]
+    fn record(&mut self, place: Place, resident: Resident, now: Time) {
         let id = u64::from(resident.kernel.0) << 32 | u64::from(resident.cta);
         self.digest.pair(id, u64::from(place.0));
         self.digest.pair(resident.start.0, now.0);
@@ -440,12 +518,6 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             ctas.slot.push(place.slot());
             ctas.start.push(resident.start);
             ctas.end.push(now);
-        }
-        self.dispatcher.give_back(place, now);
-        if all_ended {
-            self.running_ops -= 1;
-            self.idle_changes(now);
-            self.end_books();
         }
     }
 
@@ -468,13 +540,15 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             self.dispatcher.refill_clusters(place.sm(), now, &mut self.runs, &mut self.sms, &mut self.placed);
             self.on_placed(now);
         } else {
+            let mut slot = Some(place.slot());
             while let Some(placement) =
-                self.dispatcher.refill(place.sm(), now, &mut self.runs, &mut self.sms)
+                self.dispatcher.refill(place.sm(), slot.take(), now, &mut self.runs, &mut self.sms)
             {
                 self.on_placement(placement, now);
             }
         }
         if self.dispatcher.head() != head {
+            self.limit = self.dispatcher.visit.map_or(self.limit, |visit| self.limit.min(visit.at));
             self.idle_changes(now);
         }
         if complete {
@@ -510,6 +584,8 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         if let Some(books) = &mut self.books {
             books.idle_as(now, free, returning);
         }
+        let head = self.dispatcher.head().filter(|_| self.dispatcher.visit.is_none());
+        self.passing = head.filter(|&head| self.eager && self.runs[head].is_plain());
     }
 
     /// Nothing is left that could use a slot: the makespan is reached.

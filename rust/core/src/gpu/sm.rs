@@ -175,9 +175,15 @@ impl Sms {
             && sm.barriers >= need.barriers
     }
 
-    /// Puts a CTA on an SM where it fits; it starts at `start`.
+    /// Puts a CTA on an SM where it fits: in this slot, or in the first free one.
     #[inline]
-    pub(crate) fn place(&mut self, id: SmId, need: &Footprint, cta: Resident) -> Place {
+    pub(crate) fn place(
+        &mut self,
+        id: SmId,
+        slot: Option<SlotId>,
+        need: &Footprint,
+        cta: Resident,
+    ) -> Place {
         let sm = &mut self.sms[id];
         if sm.resident == 0 {
             sm.carve_out_bytes = need.carve_out_bytes;
@@ -197,7 +203,7 @@ impl Sms {
         sm.resident += 1;
         sm.last_kernel = Some(cta.kernel);
         self.most_resident = self.most_resident.max(sm.resident);
-        let slot = sm.taken.trailing_ones();
+        let slot = slot.map_or(sm.taken.trailing_ones(), |slot| u32::from(slot.0));
         sm.taken |= 1 << slot;
         let place = Place::new(id, slot);
         self.residents[place.0 as usize] = cta;
@@ -207,6 +213,12 @@ impl Sms {
     #[inline]
     pub(crate) fn resident(&self, place: Place) -> Resident {
         self.residents[place.0 as usize]
+    }
+
+    /// Puts a CTA in the place of one of the same launch that has ended.
+    #[inline]
+    pub(crate) fn replace(&mut self, place: Place, cta: Resident) {
+        self.residents[place.0 as usize] = cta;
     }
 
     /// The CTA at this place has run its last instruction.

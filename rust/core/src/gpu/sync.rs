@@ -102,6 +102,12 @@ impl Sync {
         }
     }
 
+    /// Whether the end of a CTA can let others go on.
+    #[inline]
+    pub(crate) fn wakes(&self) -> bool {
+        matches!(self, Self::Chain(_))
+    }
+
     /// A CTA has ended: who goes on, and when.
     pub(crate) fn ended(&mut self, cta: u32, sm: SmId, now: Time, woken: &mut Vec<(Time, Place)>) {
         if let Self::Chain(chain) = self {

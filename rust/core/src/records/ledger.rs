@@ -286,6 +286,22 @@ impl Bookkeeper {
         self.returning.leave(now);
     }
 
+    /// The CTA of a slot ends at `end`; the slot is given away again at `back`, both in the window in use, and the next CTA
+    /// starts after `latency`, which belongs to `account`.
+    #[inline]
+    pub(crate) fn pass_on(&mut self, end: Time, back: Time, latency: Time, account: Account) {
+        let returning = i128::from((back - end).0);
+        self.assigned.moment -= returning;
+        self.returning.moment += returning;
+        self.owed[account as usize] += latency.0;
+    }
+
+    /// The end of the window in use.
+    #[inline]
+    pub(crate) const fn window_end(&self) -> Time {
+        Time(self.window_end)
+    }
+
     /// From now on, slots that no CTA uses belong to these accounts.
     pub(crate) fn idle_as(&mut self, now: Time, free: Account, returning: Account) {
         if (free, returning) != (self.free_account, self.returning_account) {

@@ -1,0 +1,74 @@
+"""Persistent blocks and grid barriers: ``persistent_*``, ``persistent_*_dist``, ``gridsync``."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Literal
+
+from wavesim.devices import Device
+from wavesim.durations import Duration
+from wavesim.validate import bodies
+from wavesim.validate.families.common import Family, kernel_of, simulated, span_ns
+from wavesim.validate.tables import Inputs
+from wavesim.workload import GridSync, Kernel, Persistent
+
+__all__ = ["FAMILIES"]
+
+Schedule = Literal["static", "atomic"]
+
+DRAWS = 5
+"""Runs, each with times of its own, over whose spans the mean is taken: which times were drawn in a
+measured run is not known."""
+
+
+def _persistent(inputs: Inputs, device: Device, schedule: Schedule) -> dict[str, float]:
+    wait, body = _body(inputs, device, schedule).of_tasks(inputs.number("cycles"))
+    kernel = _kernel(inputs, Duration.constant(cycles=wait), schedule, body)
+    return {"span_ns": span_ns(simulated(device, kernel))}
+
+
+def _persistent_dist(inputs: Inputs, device: Device, schedule: Schedule) -> dict[str, float]:
+    body = _body(inputs, device, schedule)
+    times = bodies.drawn(inputs.text("dist"), inputs.number("mean"), inputs.count("tasks"))
+    kernels = [
+        _kernel(inputs, Duration.per_cta(cycles=body.loaded_waits(draw)), schedule, body.loaded())
+        for draw in times.take(DRAWS)
+    ]
+    return {"span_ns": statistics.fmean(span_ns(simulated(device, one)) for one in kernels)}
+
+
+def _gridsync(inputs: Inputs, device: Device) -> dict[str, float]:
+    body = bodies.GridBarrier.of(*_sharing(inputs, device))
+    time = Duration.constant(cycles=body.wait(inputs.number("cycles")))
+    work = GridSync(inputs.count("rounds"), time)
+    return {"span_ns": span_ns(simulated(device, kernel_of(inputs, work, cooperative=True)))}
+
+
+def _kernel(inputs: Inputs, time: Duration, schedule: Schedule, body: bodies.TaskLoop) -> Kernel:
+    work = Persistent(
+        inputs.count("tasks"),
+        time,
+        schedule,
+        overhead_cycles=body.overhead,
+        startup_cycles=body.startup,
+    )
+    return kernel_of(inputs, work)
+
+
+def _body(inputs: Inputs, device: Device, schedule: Schedule) -> bodies.TaskLoop:
+    return bodies.TaskLoop.of(schedule, *_sharing(inputs, device))
+
+
+def _sharing(inputs: Inputs, device: Device) -> tuple[int, int]:
+    """Give the warps of a block, and how many blocks share an SM."""
+    warps = -(-inputs.count("block") // device.limits.warp_size)
+    return warps, max(-(-inputs.count("grid") // device.sms), 1)
+
+
+FAMILIES = (
+    Family("persistent_static", ("span_ns",), lambda i, d: _persistent(i, d, "static")),
+    Family("persistent_atomic", ("span_ns",), lambda i, d: _persistent(i, d, "atomic")),
+    Family("persistent_static_dist", ("span_ns",), lambda i, d: _persistent_dist(i, d, "static")),
+    Family("persistent_atomic_dist", ("span_ns",), lambda i, d: _persistent_dist(i, d, "atomic")),
+    Family("gridsync", ("span_ns",), _gridsync),
+)
