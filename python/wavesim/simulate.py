@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from wavesim import _wavesim
-from wavesim.devices import Device, occupancy
+from wavesim.devices import Device
 from wavesim.devices import device as catalogue_device
 from wavesim.errors import InvalidInput
 from wavesim.frames import Recorded
@@ -14,7 +14,7 @@ from wavesim.run import Detail, Dispatcher, Run
 from wavesim.wire import translated, wire_of
 from wavesim.workload import Kernel, Launch, Measured, Program
 
-__all__ = ["occupancy", "simulate"]
+__all__ = ["simulate"]
 
 
 def simulate(

@@ -143,6 +143,8 @@ class Dispatch(Spec):
     give its slot away."""
     cluster_cycles: FiniteFloat
     """What a cluster that goes into slots that came back costs that server."""
+    single_cluster_cycles: FiniteFloat
+    """What a cluster of a single CTA costs more, but for the first one on an SM."""
     cluster_latency_cycles: FiniteFloat
     """And what it takes longer to be sent."""
     send_cycles: FiniteFloat
@@ -156,8 +158,14 @@ class Dispatch(Spec):
     cold_cycles: FiniteFloat
     """What the first CTA of a launch on an SM takes longer to start: its instructions are
     fetched."""
+    cold_return_cycles: FiniteFloat
+    """What the first CTA of a launch that ends on an SM takes longer to return its slot, for the same
+    reason."""
     sm_interval_cycles: FiniteFloat
-    """The least time between two CTAs' starts on one SM."""
+    """The least time between two CTAs' arrivals at one SM."""
+    fetched_interval_cycles: FiniteFloat
+    """The least time between the starts of CTAs that arrived while their instructions were
+    fetched."""
     setup_cycles: FiniteFloat
     """What an SM takes to set up a CTA, without its warps' share; CTAs are set up one after the
     other."""
@@ -192,7 +200,7 @@ class LaunchTimings(Spec):
     """Dependent CTAs that wait: from the completion of the kernel ahead to the start of their
     work."""
     flush_ns: FiniteFloat
-    """The same from the last CTA's end of the kernel ahead, by when its stores are seen."""
+    """The same from when its last stores have been acknowledged."""
     dependent_check_ns: FiniteFloat
     """What a dependent CTA takes from its first instruction to the start of its work, when
     nothing holds it."""
@@ -220,6 +228,10 @@ class SyncTimings(Spec):
     atomic_half_cycles: FiniteFloat
     """By how much a round trip is shorter in the word's own half of L2, and longer in the
     other."""
+    backlog_requests: FiniteFloat
+    """A word at which more requests than this wait serves them more slowly."""
+    backlog_factor: FiniteFloat
+    """By which factor."""
     barrier_arrive_cycles: FiniteFloat
     """Grid barrier: from the end of a CTA's work to its atomic: the CTA's barrier, and the
     fence."""

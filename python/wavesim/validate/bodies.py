@@ -46,6 +46,13 @@ SHORTEST = 56.0
 LOG = 100.0
 """From leaving the loop to the second reading of the clock: barrier, the record's other fields."""
 
+LOG_ALONE = 85.0
+"""The same where a block has an SM to itself: nobody is in its way, and the loop's phase is that of
+its own clock. From the waiting asked for, not from leaving the loop."""
+
+SHORTEST_ALONE = 178.0
+"""And with nothing to wait for: the code behind the loop is still being fetched."""
+
 UNLOGGED = 14.0
 """From leaving the loop to the end of a block that writes no record."""
 
@@ -66,8 +73,10 @@ def empty() -> Duration:
     return Duration.constant(cycles=0.0)
 
 
-def spin(cycles: float) -> Duration:
-    """``spin``, with its record: ``cycles`` as asked for."""
+def spin(cycles: float, resident: int = 2) -> Duration:
+    """``spin``, with its record: ``cycles`` as asked for, ``resident`` blocks on an SM."""
+    if resident == 1:
+        return Duration.constant(cycles=max(cycles + LOG_ALONE, SHORTEST_ALONE))
     low = max(cycles, SHORTEST) + LOG
     return Duration.uniform(low_cycles=low, high_cycles=low + POLL)
 
@@ -196,7 +205,9 @@ class TaskLoop:
             slowdown = max(crowd.waiting / COUNTER_SERVED, 1.0)
             task = wait * slowdown
             overhead = self.overhead
-            startup = self.startup + (2.15 - slowdown if crowd.slowdown > 1 else 0.0) * wait
+            late = 2.15 - slowdown if crowd.slowdown > 1 else 0.0
+            apart = BLOCK_EVERY * (self.crowd.blocks - 1)
+            startup = self.startup + late * max(wait - apart, 0.0)
         return task, replace(self, overhead=overhead, startup=startup)
 
     def _phases(self) -> float:

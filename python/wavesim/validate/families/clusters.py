@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from wavesim.devices import Device, occupancy
-from wavesim.validate import bodies
-from wavesim.validate.families.common import Family, kernel_of, simulated, span_ns
+from wavesim.validate.families.common import Family, simulated, span_ns, spin_kernel
 from wavesim.validate.tables import Inputs
 
 __all__ = ["FAMILIES"]
@@ -13,8 +12,9 @@ __all__ = ["FAMILIES"]
 def _cluster(inputs: Inputs, device: Device) -> dict[str, float]:
     size = inputs.count("cluster", 1)
     large = size > device.limits.max_cluster
-    work = bodies.spin(inputs.number("cycles"))
-    kernel = kernel_of(inputs, work, cluster=size, cluster_launch=True, non_portable_cluster=large)
+    kernel = spin_kernel(
+        inputs, device, cluster=size, cluster_launch=True, non_portable_cluster=large
+    )
     residency = occupancy(
         device,
         block=kernel.threads,

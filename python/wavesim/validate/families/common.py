@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from wavesim.devices import Device
+from wavesim.devices import Device, occupancy
 from wavesim.durations import Duration
 from wavesim.run import Run
 from wavesim.simulate import simulate
-from wavesim.validate.bodies import UNNOTED_REGISTERS
+from wavesim.validate import bodies
 from wavesim.validate.tables import Inputs
 from wavesim.workload import Graph, GridSync, Kernel, Persistent, Program
 
-__all__ = ["Family", "completion_us", "kernel_of", "simulated", "span_ns"]
+__all__ = [
+    "Family",
+    "completion_us",
+    "kernel_of",
+    "resident",
+    "simulated",
+    "span_ns",
+    "spin_kernel",
+]
 
 SEED = 0
 """Of every run. The dispatcher's first GPC follows from it; spans change by a few ns with it."""
@@ -49,15 +57,38 @@ def kernel_of(
         grid=inputs.count(grid),
         block=inputs.count(block),
         shared_memory=inputs.count(shared_memory, 0),
-        registers=inputs.count("regs", 0) or UNNOTED_REGISTERS,
+        registers=inputs.count("regs", 0) or bodies.UNNOTED_REGISTERS,
         work=work,
         **fields,
     )
 
 
-def simulated(device: Device, program: Program | Kernel) -> Run:
+def resident(kernel: Kernel, device: Device) -> int:
+    """Give how many of a kernel's CTAs share an SM, when it has the device to itself."""
+    most = occupancy(
+        device,
+        block=kernel.threads,
+        registers=kernel.registers,
+        shared_memory=kernel.shared_memory,
+        cluster=kernel.cluster,
+        cluster_launch=kernel.cluster_launch,
+        non_portable_cluster=kernel.non_portable_cluster,
+    ).ctas_per_sm
+    return max(min(most, -(-kernel.ctas // device.sms)), 1)
+
+
+def spin_kernel(inputs: Inputs, device: Device, **fields: Any) -> Kernel:
+    """Give the row's kernel where that is ``spin``."""
+    cycles = inputs.number("cycles")
+    kernel = kernel_of(inputs, bodies.spin(cycles), **fields)
+    return kernel.edited(work=bodies.spin(cycles, resident(kernel, device)))
+
+
+def simulated(
+    device: Device, program: Program | Kernel, detail: Literal["kernels", "ctas"] = "kernels"
+) -> Run:
     """Run a workload as all rows are run."""
-    return simulate(device, program, seed=SEED, detail="kernels")
+    return simulate(device, program, seed=SEED, detail=detail)
 
 
 def span_ns(run: Run) -> float:

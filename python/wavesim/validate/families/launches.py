@@ -5,7 +5,7 @@ from __future__ import annotations
 from wavesim.devices import Device
 from wavesim.run import Run
 from wavesim.validate import bodies
-from wavesim.validate.families.common import Family, kernel_of, simulated
+from wavesim.validate.families.common import Family, simulated, spin_kernel
 from wavesim.validate.tables import Inputs
 from wavesim.workload import Graph, Launch, Program
 
@@ -16,18 +16,18 @@ LOGGED = 200
 
 
 def _launch_stream(inputs: Inputs, device: Device) -> dict[str, float]:
-    kernel = kernel_of(inputs, bodies.spin(inputs.number("cycles")))
+    kernel = spin_kernel(inputs, device)
     kernels = min(inputs.count("kernels"), LOGGED)
     return {"span_ns": _span_ns(simulated(device, Program([kernel] * kernels)))}
 
 
 def _launch_graph(inputs: Inputs, device: Device) -> dict[str, float]:
-    kernel = kernel_of(inputs, bodies.spin(inputs.number("cycles")))
+    kernel = spin_kernel(inputs, device)
     return _graph(inputs, device, Launch(kernel))
 
 
 def _launch_graph_pdl(inputs: Inputs, device: Device) -> dict[str, float]:
-    kernel = kernel_of(inputs, bodies.spin(inputs.number("cycles")))
+    kernel = spin_kernel(inputs, device)
     trigger = inputs.number("trigger", 0) > 0
     return _graph(inputs, device, Launch(kernel, dependent=True, trigger=trigger))
 

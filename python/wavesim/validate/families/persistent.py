@@ -16,8 +16,8 @@ __all__ = ["FAMILIES"]
 
 Schedule = Literal["static", "atomic"]
 
-DRAWS = 5
-"""Runs, each with times of its own, over whose spans the mean is taken: which times were drawn in a
+DRAWS = 15
+"""Runs, each with times of its own, whose middle span is taken: which times were drawn in a
 measured run is not known."""
 
 
@@ -34,7 +34,7 @@ def _persistent_dist(inputs: Inputs, device: Device, schedule: Schedule) -> dict
         _kernel(inputs, Duration.per_cta(cycles=body.loaded_waits(draw)), schedule, body.loaded())
         for draw in times.take(DRAWS)
     ]
-    return {"span_ns": statistics.fmean(span_ns(simulated(device, one)) for one in kernels)}
+    return {"span_ns": statistics.median(span_ns(simulated(device, one)) for one in kernels)}
 
 
 def _gridsync(inputs: Inputs, device: Device) -> dict[str, float]:

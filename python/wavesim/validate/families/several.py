@@ -52,24 +52,27 @@ def _mixed_residency(inputs: Inputs, device: Device) -> dict[str, float]:
 
 def _spoiler(inputs: Inputs, device: Device) -> dict[str, float]:
     kernel = kernel_of(inputs, bodies.spin(inputs.number("cycles")))
-    held = inputs.count("held_sms")
-    if held == 0:
-        return {"span_ns": span_ns(simulated(device, kernel))}
-    holder = Kernel(
-        grid=held,
-        block=32,
-        shared_memory=device.limits.shared_optin_bytes,
-        work=Duration.constant(ns=HELD_NS),
-        name="holder",
-    )
-    program = Program([Launch(holder), Launch(kernel, stream=1, at_ns=SETTLED_NS)])
-    kernels = simulated(device, program).kernels
-    return {"span_ns": float(kernels["duration_ns"][1])}
+    items = [Launch(kernel, stream=1, at_ns=SETTLED_NS)]
+    if held := inputs.count("held_sms"):
+        holder = Kernel(
+            grid=held,
+            block=32,
+            shared_memory=device.limits.shared_optin_bytes,
+            work=Duration.constant(ns=HELD_NS),
+            name="holder",
+        )
+        items.insert(0, Launch(holder))
+    run = simulated(device, Program(items), detail="ctas")
+    last = run.kernels.height - 1
+    return {
+        "span_ns": float(run.kernels["duration_ns"][last]),
+        "sms_used": float(run.ctas.filter(kernel=last)["sm"].n_unique()),
+    }
 
 
 FAMILIES = (
     Family("streams", ("span_ns",), _streams),
     Family("two_kernels", ("span_ns",), _two_kernels),
     Family("mixed_residency", ("span_ns",), _mixed_residency),
-    Family("spoiler", ("span_ns",), _spoiler),
+    Family("spoiler", ("span_ns", "sms_used"), _spoiler),
 )

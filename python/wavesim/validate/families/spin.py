@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from wavesim.devices import Device, occupancy
+from wavesim.devices import Device
 from wavesim.durations import Duration
 from wavesim.validate import bodies
-from wavesim.validate.families.common import Family, completion_us, kernel_of, simulated, span_ns
+from wavesim.validate.families.common import (
+    Family,
+    completion_us,
+    kernel_of,
+    resident,
+    simulated,
+    span_ns,
+    spin_kernel,
+)
 from wavesim.validate.tables import Inputs, NotSimulated
 
 __all__ = ["FAMILIES"]
 
 
 def _spin(inputs: Inputs, device: Device) -> dict[str, float]:
-    kernel = kernel_of(inputs, bodies.spin(inputs.number("cycles")))
-    return {"span_ns": span_ns(simulated(device, kernel))}
+    return {"span_ns": span_ns(simulated(device, spin_kernel(inputs, device)))}
 
 
 def _spin_regs(inputs: Inputs, device: Device) -> dict[str, float]:
     cycles = inputs.number("cycles")
     kernel = kernel_of(inputs, bodies.spin(cycles))
-    most = occupancy(
-        device,
-        block=kernel.threads,
-        registers=kernel.registers,
-        shared_memory=kernel.shared_memory,
-    ).ctas_per_sm
-    resident = min(most, -(-kernel.ctas // device.sms))
-    work = bodies.spin_regs(cycles, resident)
+    work = bodies.spin_regs(cycles, resident(kernel, device))
     return {"span_ns": span_ns(simulated(device, kernel.edited(work=work)))}
 
 

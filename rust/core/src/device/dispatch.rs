@@ -27,6 +27,8 @@ pub struct Dispatch {
     pub refill_cycles: f64,
     /// What a cluster that goes into slots that came back costs that server.
     pub cluster_cycles: f64,
+    /// What a cluster of a single CTA costs more, but for the first one on an SM.
+    pub single_cluster_cycles: f64,
     /// And what it takes longer to be sent.
     pub cluster_latency_cycles: f64,
     /// From the dispatcher's decision to the first instruction of the CTA, on a near GPC.
@@ -39,8 +41,12 @@ pub struct Dispatch {
     pub far_return_cycles: f64,
     /// What the first CTA of a launch on an SM takes longer to start: its instructions are fetched.
     pub cold_cycles: f64,
-    /// The least time between two CTAs' starts on one SM.
+    /// What the first CTA of a launch that ends on an SM takes longer to return its slot, for the same reason.
+    pub cold_return_cycles: f64,
+    /// The least time between two CTAs' arrivals at one SM.
     pub sm_interval_cycles: f64,
+    /// The least time between the starts of CTAs that arrived while their instructions were fetched.
+    pub fetched_interval_cycles: f64,
     /// What an SM takes to set up a CTA, without its warps' share; CTAs are set up one after the other.
     pub setup_cycles: f64,
     /// What each warp adds to that.
@@ -61,13 +67,16 @@ impl Dispatch {
             ("visit_cycles", self.visit_cycles),
             ("refill_cycles", self.refill_cycles),
             ("cluster_cycles", self.cluster_cycles),
+            ("single_cluster_cycles", self.single_cluster_cycles),
             ("cluster_latency_cycles", self.cluster_latency_cycles),
             ("send_cycles", self.send_cycles),
             ("return_cycles", self.return_cycles),
             ("far_send_cycles", self.far_send_cycles),
             ("far_return_cycles", self.far_return_cycles),
             ("cold_cycles", self.cold_cycles),
+            ("cold_return_cycles", self.cold_return_cycles),
             ("sm_interval_cycles", self.sm_interval_cycles),
+            ("fetched_interval_cycles", self.fetched_interval_cycles),
             ("setup_cycles", self.setup_cycles),
             ("setup_warp_cycles", self.setup_warp_cycles),
             ("crowded_warps", self.crowded_warps),

@@ -21,7 +21,7 @@ pub struct LaunchTimings {
     pub dependent_gap_ns: f64,
     /// Dependent CTAs that wait: from the completion of the kernel ahead to the start of their work.
     pub release_ns: f64,
-    /// The same from the last CTA's end of the kernel ahead, by when its stores are seen.
+    /// The same from when its last stores have been acknowledged.
     pub flush_ns: f64,
     /// What a dependent CTA takes from its first instruction to the start of its work, when nothing holds it.
     pub dependent_check_ns: f64,

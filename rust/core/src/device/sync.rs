@@ -15,6 +15,10 @@ pub struct SyncTimings {
     pub atomic_latency_cycles: f64,
     /// By how much a round trip is shorter in the word's own half of L2, and longer in the other.
     pub atomic_half_cycles: f64,
+    /// A word at which more requests than this wait serves them more slowly.
+    pub backlog_requests: f64,
+    /// By which factor.
+    pub backlog_factor: f64,
     /// Grid barrier: from the end of a CTA's work to its atomic: the CTA's barrier, and the fence.
     pub barrier_arrive_cycles: f64,
     /// From a poll's answer to the next poll.
@@ -29,6 +33,8 @@ impl SyncTimings {
             ("atomic_service_cycles", self.atomic_service_cycles),
             ("atomic_latency_cycles", self.atomic_latency_cycles),
             ("atomic_half_cycles", self.atomic_half_cycles),
+            ("backlog_requests", self.backlog_requests),
+            ("backlog_factor", self.backlog_factor),
             ("barrier_arrive_cycles", self.barrier_arrive_cycles),
             ("barrier_poll_cycles", self.barrier_poll_cycles),
             ("barrier_leave_cycles", self.barrier_leave_cycles),

@@ -148,6 +148,7 @@ impl<P: Dispatch> Dispatcher<P> {
         placed: &mut Vec<Placement>,
     ) {
         let (Some(visit), Some(head)) = (self.visit, self.head()) else { return };
+        let mut single = false;
         if runs[head].cluster_launch() {
             let lowest = self.layers.iter().copied().flatten().min();
             for cell in self.groups.cells(visit.group) {
@@ -155,6 +156,7 @@ impl<P: Dispatch> Dispatcher<P> {
                     self.place_cluster(head, cell, visit.at, true, runs, sms, placed);
                 }
             }
+            single = runs[head].cluster == 1 && lowest > Some(0);
             self.look_at_layers(&runs[head], sms);
         } else {
             for i in 0..self.groups.sms(visit.group).len() {
@@ -173,7 +175,7 @@ impl<P: Dispatch> Dispatcher<P> {
         }
         let (groups, chosen, layers) = (&self.groups, self.chosen.as_ref(), &self.layers);
         let mut has_room = |group| has_room(groups, chosen, layers, group, run, sms);
-        self.visit = self.policy.next_visit(visit, &mut has_room);
+        self.visit = self.policy.next_visit(visit, single, &mut has_room);
     }
 
     /// The head has no CTA left to place.
@@ -251,7 +253,7 @@ impl<P: Dispatch> Dispatcher<P> {
         let (size, need) = (runs[head].cluster as usize, &runs[head].footprint);
         let found = self.groups.pick(cell, size, sms, need, &mut places).is_some();
         if found {
-            let sent = if first_round { now } else { self.policy.cluster(now) };
+            let sent = if first_round { now } else { self.policy.cluster(now, size) };
             for &sm in &places {
                 placed.push(self.place(head, sm, None, sent, first_round, runs, sms));
             }

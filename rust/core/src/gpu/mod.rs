@@ -59,6 +59,7 @@ enum Happening {
 #[derive(Clone, Copy, Debug)]
 struct Timings {
     back: Time,
+    cold_return: Time,
     drain: Time,
     release: Time,
     flush: Time,
@@ -70,6 +71,7 @@ impl Timings {
         let time = |ns: f64| Time((ns * 1e3).round() as u64);
         Self {
             back: time(device.clock.cycles_to_ns(device.dispatch.return_cycles)),
+            cold_return: time(device.clock.cycles_to_ns(device.dispatch.cold_return_cycles)),
             drain: time(device.launch.drain_ns),
             release: time(device.launch.release_ns),
             flush: time(device.launch.flush_ns),
@@ -367,7 +369,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         let run = &mut self.runs[kernel];
         let complete = now.max(run.flushed);
         run.times.complete = now;
-        let release = (now + self.timings.release).max(run.times.end + self.timings.flush);
+        let release = (now + self.timings.release).max(run.flushed + self.timings.flush);
         if !run.trigger {
             self.signal(op, now);
         }
@@ -449,16 +451,17 @@ impl<'a, P: Dispatch> Machine<'a, P> {
                 self.steps.push(at, place.0);
             }
         }
-        if run.left() == 0 {
-            let stores = now + self.timings.back + drain(self.timings.drain, resident.kernel, resident.cta);
-            run.flushed = run.flushed.max(stores);
-        }
         run.end(resident.start, now);
         let all_ended = run.ended == run.ctas;
-        self.sms.ended(place, now, now - resident.start);
+        let cold = self.sms.ended(place, resident.kernel, now, now - resident.start);
+        if run.left() == 0 {
+            let left = if cold { now + self.timings.cold_return } else { now } + self.timings.back;
+            let stores = left + drain(self.timings.drain, resident.kernel, resident.cta);
+            run.flushed = run.flushed.max(stores);
+        }
         self.makespan = self.makespan.max(now);
         self.record(place, resident, now);
-        let back = self.dispatcher.policy.reusable(now, place.sm());
+        let back = self.dispatcher.policy.reusable(now, place.sm(), cold);
         let same = self.passing == Some(resident.kernel) && self.dispatcher.returning.is_empty();
         if same && self.looks_ahead_to(back) {
             return self.pass_on(place, resident.kernel, now, back);

@@ -63,6 +63,7 @@ const MIXED: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     active_since: Time,
+    last_ended: Option<KernelId>,
     pub(crate) ctas: u64,
     pub(crate) busy_ps: u128,
     pub(crate) active: Time,
@@ -221,13 +222,14 @@ impl Sms {
         self.residents[place.0 as usize] = cta;
     }
 
-    /// The CTA at this place has run its last instruction.
+    /// The CTA at this place has run its last instruction; whether it is the first of its launch that ends there.
     #[inline]
-    pub(crate) fn ended(&mut self, place: Place, end: Time, busy: Time) {
+    pub(crate) fn ended(&mut self, place: Place, kernel: KernelId, end: Time, busy: Time) -> bool {
         let record = &mut self.usage[place.sm()];
         record.ctas += 1;
         record.busy_ps += u128::from(busy.0);
         record.last_end = end;
+        record.last_ended.replace(kernel) != Some(kernel)
     }
 
     /// The CTA's place and resources can be given away again.

@@ -148,6 +148,9 @@ impl StaticTasks {
 #[derive(Debug)]
 struct Word {
     service: Time,
+    /// When requests wait for longer than this, each takes the slower time.
+    backlog: Time,
+    slow_service: Time,
     /// Half a round trip from each SM.
     ways: IdVec<SmId, Time>,
     free: Time,
@@ -165,7 +168,14 @@ impl Word {
             let round_trip = timings.atomic_latency_cycles + if gpc.half == home { -spread } else { spread };
             gpc.sms().for_each(|sm| ways[sm] = time(round_trip.max(0.0) / 2.0));
         }
-        Self { service: time(timings.atomic_service_cycles), ways, free: Time::ZERO }
+        let service = timings.atomic_service_cycles;
+        Self {
+            service: time(service),
+            backlog: time(service * timings.backlog_requests),
+            slow_service: time(service * timings.backlog_factor),
+            ways,
+            free: Time::ZERO,
+        }
     }
 
     #[inline]
@@ -176,7 +186,9 @@ impl Word {
     /// A request reaches the word: when it has been served.
     #[inline]
     fn serve(&mut self, arrival: Time) -> Time {
-        self.free = self.free.max(arrival) + self.service;
+        let crowded = self.free.since(arrival) > self.backlog;
+        let service = if crowded { self.slow_service } else { self.service };
+        self.free = self.free.max(arrival) + service;
         self.free
     }
 }

@@ -24,10 +24,13 @@ pub(crate) struct Hardware {
     visit: Time,
     refill: Time,
     cluster: Time,
+    single_cluster: Time,
     cluster_latency: Time,
     switch: Time,
     cold: Time,
+    cold_return: Time,
     sm_interval: Time,
+    fetched_interval: Time,
     setup: Setup,
     crowded_setup: Setup,
     crowded_warps: u32,
@@ -61,7 +64,10 @@ struct Rounds {
 struct SmPort {
     send: Time,
     back: Time,
+    next_arrival: Time,
     next_start: Time,
+    /// The launch's last instructions have been fetched.
+    exit_warm: Time,
     setup_free: Time,
 }
 
@@ -89,10 +95,13 @@ impl Hardware {
             visit: time(dispatch.visit_cycles),
             refill: time(dispatch.refill_cycles),
             cluster: time(dispatch.cluster_cycles),
+            single_cluster: time(dispatch.single_cluster_cycles),
             cluster_latency: time(dispatch.cluster_latency_cycles),
             switch: Time((device.launch.switch_ns * 1e3).round() as u64),
             cold: time(dispatch.cold_cycles),
+            cold_return: time(dispatch.cold_return_cycles),
             sm_interval: time(dispatch.sm_interval_cycles),
+            fetched_interval: time(dispatch.fetched_interval_cycles),
             setup: setup(dispatch.setup_cycles, dispatch.setup_warp_cycles),
             crowded_setup: setup(dispatch.crowded_setup_cycles, dispatch.crowded_setup_warp_cycles),
             crowded_warps: dispatch.crowded_warps as u32,
@@ -139,35 +148,50 @@ impl Dispatch for Hardware {
         self.rounds.next(has_room).map(|group| Visit { at: now, group })
     }
 
-    fn next_visit(&mut self, last: Visit, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
+    fn next_visit(
+        &mut self,
+        last: Visit,
+        single: bool,
+        has_room: &mut dyn FnMut(usize) -> bool,
+    ) -> Option<Visit> {
         let free = self.rounds.left_over.contains(&last.group);
-        let at = if free { last.at } else { last.at + self.visit };
+        let mut at = if free { last.at } else { last.at + self.visit };
+        if single {
+            at += self.single_cluster;
+        }
         self.rounds.next(has_room).map(|group| Visit { at, group })
     }
 
     #[inline]
-    fn reusable(&mut self, end: Time, sm: SmId) -> Time {
-        self.serve(end + self.sms[sm].back)
+    fn reusable(&mut self, end: Time, sm: SmId, cold: bool) -> Time {
+        let port = &mut self.sms[sm];
+        if cold {
+            port.exit_warm = end + self.cold_return;
+        }
+        let left = end.max(port.exit_warm);
+        let arrival = left + port.back;
+        self.serve(arrival)
     }
 
     fn signalled(&mut self, at: Time, sm: SmId) -> Time {
         self.serve(at + self.sms[sm].back)
     }
 
-    fn cluster(&mut self, now: Time) -> Time {
-        self.server_free = self.server_free.max(now) + self.cluster;
+    fn cluster(&mut self, now: Time, size: usize) -> Time {
+        let single = if size == 1 { self.single_cluster } else { Time::ZERO };
+        self.server_free = self.server_free.max(now) + self.cluster + single;
         self.server_free + self.cluster_latency
     }
 
     #[inline]
     fn start(&mut self, sent: Time, sm: SmId, warps: u32, resident_warps: u32, cold: bool, work: Time) -> Start {
         let port = &mut self.sms[sm];
-        let mut first = sent + port.send;
-        if cold {
-            first += self.cold;
-        }
-        first = first.max(port.next_start);
-        port.next_start = first + self.sm_interval;
+        let arrival = (sent + port.send).max(port.next_arrival);
+        port.next_arrival = arrival + self.sm_interval;
+        // The first one waits for its instructions; those that came meanwhile then follow it closely.
+        let ready = if cold { arrival + self.cold } else { arrival };
+        let first = ready.max(port.next_start);
+        port.next_start = first + self.fetched_interval;
         let roomy = self.crowded_warps.saturating_sub(resident_warps).min(warps);
         let crowded = warps - roomy;
         let cta = if crowded == 0 { self.setup.cta } else { self.crowded_setup.cta };

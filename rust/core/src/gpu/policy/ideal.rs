@@ -27,12 +27,17 @@ impl Dispatch for Ideal {
         self.visit(now, 0, has_room)
     }
 
-    fn next_visit(&mut self, last: Visit, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
+    fn next_visit(
+        &mut self,
+        last: Visit,
+        _single: bool,
+        has_room: &mut dyn FnMut(usize) -> bool,
+    ) -> Option<Visit> {
         self.visit(last.at, last.group + 1, has_room)
     }
 
     #[inline]
-    fn reusable(&mut self, end: Time, _sm: SmId) -> Time {
+    fn reusable(&mut self, end: Time, _sm: SmId, _cold: bool) -> Time {
         end
     }
 
@@ -40,7 +45,7 @@ impl Dispatch for Ideal {
         at
     }
 
-    fn cluster(&mut self, now: Time) -> Time {
+    fn cluster(&mut self, now: Time, _size: usize) -> Time {
         now
     }
 

@@ -13,18 +13,23 @@ pub(crate) trait Dispatch {
     /// `has_room`.
     fn first_visit(&mut self, now: Time, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit>;
 
-    /// The visit after this one.
-    fn next_visit(&mut self, last: Visit, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit>;
+    /// The visit after this one, which placed a single CTA as a cluster on an SM that had others, if `single`.
+    fn next_visit(
+        &mut self,
+        last: Visit,
+        single: bool,
+        has_room: &mut dyn FnMut(usize) -> bool,
+    ) -> Option<Visit>;
 
-    /// A CTA on `sm` ran its last instruction at `end`: when its slot can be given away again. Never earlier than what it
-    /// answered before.
-    fn reusable(&mut self, end: Time, sm: SmId) -> Time;
+    /// A CTA on `sm` ran its last instruction at `end`, `cold` if it is the first of its launch that ends there: when its
+    /// slot can be given away again. Never earlier than what it answered before.
+    fn reusable(&mut self, end: Time, sm: SmId, cold: bool) -> Time;
 
     /// A CTA signalled at `at` that the dependent launch behind it may begin: when the dispatcher knows.
     fn signalled(&mut self, at: Time, sm: SmId) -> Time;
 
-    /// A cluster goes into slots that came back at `now`: when it is sent.
-    fn cluster(&mut self, now: Time) -> Time;
+    /// A cluster of `size` CTAs goes into slots that came back at `now`: when it is sent.
+    fn cluster(&mut self, now: Time, size: usize) -> Time;
 
     /// A CTA of `warps` warps is sent at `sent` to `sm`, where `resident_warps` are already; `cold` if the SM has not run
     /// this launch yet. `work` is how long the CTA then runs.

@@ -1,0 +1,123 @@
+//! The ends of what is allowed: no input makes the core panic.
+
+use wavesim::device::{Device, catalogue};
+use wavesim::workload::{Copy, Duration, Item, Kernel, Launch, Program, Record, Span, Work};
+use wavesim::{Detail, Error, Options};
+
+use super::cases::{Case, shape_of};
+
+/// 50 days, in nanoseconds.
+const LONGEST: f64 = 4.32e15;
+
+fn h200() -> Device {
+    catalogue::device("h200").unwrap()
+}
+
+fn launch(kernel: usize) -> Item {
+    Item::Launch(Launch { kernel, stream: 0, at_ns: None, dependent: false, trigger: false })
+}
+
+/// It ends, or it is refused as a value that can't be.
+fn ends_or_is_refused(case: &Case) {
+    match case.simulate_with(&case.options) {
+        Ok(run) => assert!(run.makespan.ns() >= LONGEST),
+        Err(error) => assert!(matches!(error, Error::Invalid { .. }), "{error}"),
+    }
+}
+
+fn of(kernel: Kernel, items: Vec<Item>) -> Case {
+    let program = Program { kernels: vec![kernel], items, ..Program::default() };
+    Case { device: h200(), program, arrays: vec![], options: Options::default() }
+}
+
+#[test]
+fn a_stream_of_the_longest_kernels_does_not_overflow_time() {
+    let work = Work::Duration(Duration::Constant(Span::Ns(LONGEST)));
+    ends_or_is_refused(&of(Kernel { work, ..Kernel::of(1, 32) }, (0..6).map(|_| launch(0)).collect()));
+}
+
+#[test]
+fn waves_of_the_longest_ctas_do_not_overflow_time() {
+    let work = Work::Duration(Duration::Constant(Span::Ns(LONGEST)));
+    ends_or_is_refused(&of(Kernel { work, ..Kernel::of(132 * 2 * 6, 1024) }, vec![launch(0)]));
+}
+
+#[test]
+fn a_persistent_kernel_of_the_longest_tasks_does_not_overflow_time() {
+    for schedule in [wavesim::workload::work::Tasks::Static, wavesim::workload::work::Tasks::Atomic] {
+        let work = Work::Persistent {
+            tasks: 10,
+            duration: Duration::Constant(Span::Ns(LONGEST)),
+            schedule,
+            overhead: Span::Ns(LONGEST),
+            startup: Span::Ns(LONGEST),
+        };
+        ends_or_is_refused(&of(Kernel { work, ..Kernel::of(1, 32) }, vec![launch(0)]));
+    }
+}
+
+#[test]
+fn cycles_of_the_slowest_clock_do_not_overflow_time() {
+    let copy = Item::Copy(Copy { duration: Span::Cycles(LONGEST), stream: 0, at_ns: Some(LONGEST) });
+    let work = Work::Duration(Duration::Constant(Span::Cycles(LONGEST)));
+    let mut case = of(Kernel { work, ..Kernel::of(1, 32) }, vec![launch(0), copy]);
+    case.device.clock.sm_mhz = 1.0;
+    ends_or_is_refused(&case);
+}
+
+#[test]
+fn a_device_may_hold_more_ctas_an_sm_than_any_of_today() {
+    let mut device = h200().scaled(3).unwrap();
+    (device.limits.ctas, device.limits.warps, device.limits.threads) = (100, 100, 3_200);
+    device.limits.barriers = None;
+    device.validate().unwrap();
+    let work = Work::Duration(Duration::Constant(Span::Ns(5_000.0)));
+    let kernel = Kernel { work, registers: 16, ..Kernel::of(1_000, 32) };
+    let residency = device.occupancy(&shape_of(&kernel)).ctas_per_sm;
+    assert_eq!(residency, 100);
+    let case = Case::ideal(device, kernel);
+    match case.simulate_with(&case.options) {
+        Ok(run) => assert_eq!(run.slots, 300),
+        Err(error) => assert!(matches!(error, Error::Invalid { .. }), "{error}"),
+    }
+}
+
+#[test]
+fn workgroups_of_one_wave_take_no_barrier_from_those_beside_them() {
+    // A CU of CDNA has 16 barriers, and a workgroup of one wave needs none: 16 of them leave room for others.
+    let device = catalogue::device("mi300x").unwrap().scaled(1).unwrap();
+    let work = Work::Duration(Duration::Constant(Span::Ns(50_000.0)));
+    let waves = Kernel { work: work.clone(), registers: 16, ..Kernel::of(16, 64) };
+    let groups = Kernel { work, registers: 16, ..Kernel::of(4, 128) };
+    let mut items = vec![launch(0)];
+    items.push(Item::Launch(Launch { kernel: 1, stream: 1, at_ns: None, dependent: false, trigger: false }));
+    let program = Program { kernels: vec![waves, groups], items, ..Program::default() };
+    let case = Case { device, program, arrays: vec![], options: Options::default() };
+    let run = case.simulate();
+    assert!(run.kernels.start[1] < run.kernels.end[0], "32 waves and 16 barriers hold both at once");
+}
+
+#[test]
+fn a_program_that_runs_nothing_takes_no_time() {
+    let items = vec![Item::Record(Record { event: "e".to_owned(), stream: 0 })];
+    let case = of(Kernel::of(1, 32), items);
+    let run = case.simulate();
+    assert_eq!((run.makespan.0, run.kernels.ctas.len()), (0, 0));
+}
+
+#[test]
+fn one_cta_without_work_still_takes_its_launch() {
+    let run = of(Kernel::of(1, 1), vec![launch(0)]).simulate();
+    assert!(run.kernels.start[0].ns() > 2_400.0);
+    assert_eq!(run.kernels.busy_ps[0], 0);
+}
+
+#[test]
+fn a_thousand_streams_of_kernels_that_all_fit_run() {
+    let items = (0..1_000).map(|stream| {
+        Item::Launch(Launch { kernel: 0, stream, at_ns: None, dependent: stream % 2 == 0, trigger: stream % 3 == 0 })
+    });
+    let case = of(Kernel::of(3, 64), items.collect());
+    let run = case.simulate_with(&Options { detail: Detail::Kernels, ..case.options }).unwrap();
+    assert_eq!(run.kernels.ctas, vec![3; 1_000]);
+}
