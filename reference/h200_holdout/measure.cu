@@ -36,20 +36,29 @@ struct Bench {
   unsigned *counter, *times;
   float* sink;
   FILE *blocks, *asked;
-  cudaStream_t main, low[64], high;
+  cudaStream_t main, low[64], high = nullptr;
+  int greatest = 0, others = 0;
 
   Bench() {
-    int least, greatest;
+    int least;
     CHECK(cudaMalloc(&counter, 256));
     CHECK(cudaMalloc(&times, sizeof(unsigned) << 20));
     CHECK(cudaMalloc(&sink, 256));
     CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
     CHECK(cudaStreamCreateWithFlags(&main, cudaStreamNonBlocking));
-    for (auto& stream : low) CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, least));
-    CHECK(cudaStreamCreateWithPriority(&high, cudaStreamNonBlocking, greatest));
     CHECK(cudaFuncSetAttribute(::spin, cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxDynamicSharedMemory));
     CHECK(cudaFuncSetAttribute(::spin, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
     CHECK(cudaFuncSetAttribute(hold, cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxDynamicSharedMemory));
+  }
+
+  // A further stream; none is made before it is needed.
+  cudaStream_t other(int i) {
+    for (; others <= i; others++) CHECK(cudaStreamCreateWithFlags(&low[others], cudaStreamNonBlocking));
+    return low[i];
+  }
+  cudaStream_t urgent() {
+    if (!high) CHECK(cudaStreamCreateWithPriority(&high, cudaStreamNonBlocking, greatest));
+    return high;
   }
 
   // What two events see around `launch`, and what its log shows, of each repeat.
@@ -177,6 +186,7 @@ struct Bench {
     unsigned grid = row.number("grid"), block = row.number("block"), smem = row.number("smem"), cycles = row.number("cycles");
     unsigned count = row.number("streams");
     shape(out, ::spin, row);
+    other(int(count) - 1);
     cudaEvent_t go;
     CHECK(cudaEventCreateWithFlags(&go, cudaEventDisableTiming));
     Rec* rec = log.of(size_t(grid) * count);
@@ -194,7 +204,7 @@ struct Bench {
   void two_kernels(Measured& out, const Row& row) {
     unsigned grid = row.number("grid"), block = row.number("block"), smem = row.number("smem"), cycles = row.number("cycles");
     unsigned second_grid = row.number("second_grid"), second_cycles = row.number("second_cycles");
-    cudaStream_t second = row.number("high_priority") ? high : low[1];
+    cudaStream_t second = row.number("high_priority") ? urgent() : other(0);
     shape(out, ::spin, row);
     Rec* rec = log.of(grid + second_grid);
     repeat(out, grid + second_grid, [&] {
@@ -207,6 +217,7 @@ struct Bench {
   void mixed_residency(Measured& out, const Row& row) {
     unsigned grid = row.number("grid"), second_grid = row.number("second_grid");
     shape(out, ::spin, row, false);
+    other(1);
     cudaEvent_t gate;
     CHECK(cudaEventCreateWithFlags(&gate, cudaEventDisableTiming));
     Rec* rec = log.of(grid + second_grid);
@@ -232,9 +243,15 @@ struct Bench {
     // Long enough for the kernel at its slowest, on the SMs that are left.
     double work_us = double(grid) / ((132 - held) * double(out.blocks_per_sm)) * (cycles + 700) / 1980;
     u64 hold_ns = u64(work_us * 1500) + 1000000;
+    const char* chosen = getenv("HOLDER");
+    int holder = chosen ? atoi(chosen) : 0;
+    other(0);
     Events events;
     for (int i = 0; i < kWarmUps + kRepeats; i++) {
-      hold<<<held, 32, kMaxDynamicSharedMemory, low[0]>>>(hold_ns);
+      if (holder == 0) hold<<<held, 32, kMaxDynamicSharedMemory, low[0]>>>(hold_ns);
+      if (holder == 1) ::spin<<<held, 32, kMaxDynamicSharedMemory, low[0]>>>(nullptr, unsigned(hold_ns * 2), nullptr, 0);
+      if (holder == 2) ::spin<<<held, 1024, kMaxDynamicSharedMemory, low[0]>>>(nullptr, unsigned(hold_ns * 2), nullptr, 0);
+      if (holder == 3) ::spin<<<held, 1024, 120000, low[0]>>>(nullptr, unsigned(hold_ns * 2), nullptr, 0);
       CHECK(cudaGetLastError());
       double until = now_us() + 200;
       while (now_us() < until) {}

@@ -1,60 +1,54 @@
-// What decides the gap of a chain with programmatic edges: ./pdl VARIANT ; prints variant,grid,cycles,trigger,period_ns.
 #include "harness.h"
 #include <cstring>
 int main(int count, char** arguments) try {
-  int variant = atoi(arguments[1]);
+  auto has = [&](const char* word) { for (int i = 1; i < count; i++) if (!strcmp(arguments[i], word)) return true; return false; };
   Log log(size_t(1) << 19);
   warm_up(log);
-  cudaStream_t main;
-  if (variant == 1) CHECK(cudaStreamCreate(&main)); else CHECK(cudaStreamCreateWithFlags(&main, cudaStreamNonBlocking));
+  cudaStream_t main, extra[64];
+  CHECK(cudaStreamCreateWithFlags(&main, cudaStreamNonBlocking));
+  int n = has("s1") ? 1 : has("s2") ? 2 : has("s8") ? 8 : has("s32") ? 32 : has("s64") ? 64 : 0;
+  for (int i = 0; i < n; i++) CHECK(cudaStreamCreateWithFlags(&extra[i], cudaStreamNonBlocking));
+  if (has("high")) { cudaStream_t s; CHECK(cudaStreamCreateWithPriority(&s, cudaStreamNonBlocking, -5)); }
+  if (has("used")) for (int i = 0; i < n; i++) spin<<<1, 32, 0, extra[i]>>>(nullptr, 1000, nullptr, 0);
+  if (has("smem")) CHECK(cudaFuncSetAttribute(::spin, cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxDynamicSharedMemory));
+  if (has("smem")) spin<<<1, 32, 100000, main>>>(nullptr, 1000, nullptr, 0);
+  if (has("nonportable")) CHECK(cudaFuncSetAttribute(::spin, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+  if (has("cluster")) {
+    cudaLaunchAttribute a = {}; a.id = cudaLaunchAttributeClusterDimension; a.val.clusterDim.x = 2; a.val.clusterDim.y = a.val.clusterDim.z = 1;
+    cudaLaunchConfig_t c = {}; c.gridDim = 132; c.blockDim = 128; c.stream = main; c.attrs = &a; c.numAttrs = 1;
+    CHECK(cudaLaunchKernelEx(&c, ::spin, (const unsigned*)nullptr, 10000u, log.of(132), 0u));
+  }
+  if (has("coop")) {
+    unsigned rounds = 5, cycles = 0; const unsigned* list = nullptr; Rec* rec = log.of(132);
+    void* values[] = {&rounds, &list, &cycles, &rec};
+    CHECK(cudaLaunchCooperativeKernel((void*)gridsync, 132, 128, values, 0, main));
+  }
+  if (has("stream_pdl")) for (int k = 0; k < 20; k++) {
+    cudaLaunchAttribute a = {}; a.id = cudaLaunchAttributeProgrammaticStreamSerialization; a.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t c = {}; c.gridDim = 1; c.blockDim = 128; c.stream = main; c.attrs = &a; c.numAttrs = 1;
+    CHECK(cudaLaunchKernelEx(&c, second::spin_pdl, 500u, 0u, log.of(1), 0u));
+  }
+  CHECK(cudaDeviceSynchronize());
   constexpr unsigned kKernels = 200;
-  for (unsigned grid : {1u, 132u, 1056u}) for (unsigned cycles : {500u, 4000u}) for (unsigned trigger : {0u, 1u}) {
+  for (unsigned grid : {1u, 132u}) for (unsigned trigger : {0u, 1u}) {
+    unsigned cycles = 500;
     cudaGraph_t graph;
     cudaGraphExec_t ready = nullptr;
     Rec* rec = log.of(size_t(grid) * kKernels);
-    auto issue = [&](unsigned k) {
-      cudaLaunchAttribute attribute[2] = {};
-      attribute[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-      attribute[0].val.programmaticStreamSerializationAllowed = 1;
-      cudaLaunchConfig_t config = {};
-      config.gridDim = grid; config.blockDim = 128; config.stream = main; config.attrs = attribute;
-      config.numAttrs = variant == 6 && k == 0 ? 0 : 1;
-      CHECK(cudaLaunchKernelEx(&config, second::spin_pdl, cycles, trigger, rec + size_t(grid) * k, k));
-    };
-    if (variant == 3 || variant == 4 || variant == 7) {
-      CHECK(cudaGraphCreate(&graph, 0));
-      cudaGraphNode_t previous = nullptr;
-      for (unsigned k = 0; k < kKernels; k++) {
-        Rec* own = rec + size_t(grid) * k;
-        void* values[] = {&cycles, &trigger, &own, &k};
-        cudaKernelNodeParams node = {};
-        node.func = (void*)second::spin_pdl; node.gridDim = grid; node.blockDim = 128; node.kernelParams = values;
-        cudaGraphNode_t added;
-        CHECK(cudaGraphAddKernelNode(&added, graph, nullptr, 0, &node));
-        if (k) {
-          cudaGraphEdgeData edge = {};
-          if (variant == 3) edge.from_port = cudaGraphKernelNodePortProgrammatic, edge.type = cudaGraphDependencyTypeProgrammatic;
-          if (variant == 4) edge.from_port = cudaGraphKernelNodePortLaunchCompletion, edge.type = cudaGraphDependencyTypeProgrammatic;
-          CHECK(cudaGraphAddDependencies(graph, &previous, &added, &edge, 1));
-        }
-        previous = added;
-      }
-    } else if (variant != 5) {
-      CHECK(cudaStreamBeginCapture(main, variant == 8 ? cudaStreamCaptureModeThreadLocal : cudaStreamCaptureModeGlobal));
-      for (unsigned k = 0; k < kKernels; k++) issue(k);
-      CHECK(cudaStreamEndCapture(main, &graph));
+    CHECK(cudaStreamBeginCapture(main, cudaStreamCaptureModeGlobal));
+    for (unsigned k = 0; k < kKernels; k++) {
+      cudaLaunchAttribute a = {}; a.id = cudaLaunchAttributeProgrammaticStreamSerialization; a.val.programmaticStreamSerializationAllowed = 1;
+      cudaLaunchConfig_t c = {}; c.gridDim = grid; c.blockDim = 128; c.stream = main; c.attrs = &a; c.numAttrs = 1;
+      CHECK(cudaLaunchKernelEx(&c, second::spin_pdl, cycles, trigger, rec + size_t(grid) * k, k));
     }
-    if (variant != 5) CHECK(cudaGraphInstantiate(&ready, graph, variant == 9 ? cudaGraphInstantiateFlagUseNodePriority : variant == 10 ? cudaGraphInstantiateFlagUpload : 0));
-    if (variant == 11) CHECK(cudaGraphUpload(ready, main));
-    for (int i = 0; i < 4; i++) {
-      if (variant == 5) for (unsigned k = 0; k < kKernels; k++) issue(k);
-      else CHECK(cudaGraphLaunch(ready, variant == 2 ? 0 : main));
-      CHECK(cudaDeviceSynchronize());
-    }
+    CHECK(cudaStreamEndCapture(main, &graph));
+    CHECK(cudaGraphInstantiate(&ready, graph, 0));
+    if (has("destroy")) CHECK(cudaGraphDestroy(graph));
+    for (int i = 0; i < 4; i++) { CHECK(cudaGraphLaunch(ready, main)); CHECK(has("streamsync") ? cudaStreamSynchronize(main) : cudaDeviceSynchronize()); }
     log.read(size_t(grid) * kKernels);
-    u64 from = ~0ull, to = ~0ull;
-    for (unsigned i = 0; i < grid; i++) from = std::min(from, log.blocks[size_t(20) * grid + i].g0), to = std::min(to, log.blocks[size_t(180) * grid + i].g0);
-    printf("%d,%u,%u,%u,%.1f,%.0f\n", variant, grid, cycles, trigger, double(to - from) / 160, log.span_ns());
+    printf("%u/%u %.0f  ", grid, trigger, log.span_ns());
   }
+  for (int i = 1; i < count; i++) printf("%s ", arguments[i]);
+  printf("\n");
   return 0;
-} catch (const std::exception& error) { printf("%s: %s\n", arguments[1], error.what()); return 1; }
+} catch (const std::exception& error) { printf("%s\n", error.what()); return 1; }

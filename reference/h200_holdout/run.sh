@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds and runs everything on a machine with the device: ./run.sh OUT [ROWS]
-# OUT/first and OUT/second hold two measurements of ROWS by processes of their own.
+# OUT/first and OUT/second hold two measurements of ROWS, each experiment by a process of its own.
 # A run that breaks its process is left out, and the next process goes on behind it.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -10,20 +10,31 @@ mkdir -p "$out"/first "$out"/second "$out"/settle
 nvcc -O3 -arch=sm_90 "$here/measure.cu" -o "$out/measure" &
 nvcc -O3 -arch=sm_90 "$here/settle.cu" -o "$out/settle/settle" &
 wait
-measure() {  # FOLDER ROWS
+measure() {  # FOLDER: every experiment of the rows
+  local experiment
+  for experiment in $(tail -n +2 "$rows" | cut -d, -f2 | uniq | awk '!seen[$0]++'); do
+    mkdir -p "$1/$experiment"
+    (head -1 "$rows"; awk -F, -v of="$experiment" '$2 == of' "$rows") >"$1/$experiment/rows.csv"
+    one "$1/$experiment"
+  done
+  for table in runs blocks asked; do
+    cat "$1"/*/$table.csv | awk 'NR == 1 || !/^run,/' >"$1/$table.csv"
+  done
+}
+one() {  # FOLDER: the rows in it
   local from=0 status
   for _ in 1 2 3 4 5 6; do
-    if [ "$from" = 0 ]; then timeout 120 "$out/measure" "$2" "$1" >>"$1/log" 2>"$1/progress"
-    else timeout 120 "$out/measure" "$2" "$1" "$from" >>"$1/log" 2>"$1/progress"; fi
+    if [ "$from" = 0 ]; then timeout 60 "$out/measure" "$1/rows.csv" "$1" >>"$1/log" 2>"$1/progress"
+    else timeout 60 "$out/measure" "$1/rows.csv" "$1" "$from" >>"$1/log" 2>"$1/progress"; fi
     status=$?
     [ $status = 0 ] && break
     echo "ended with $status at $(tail -1 "$1/progress")" >>"$1/log"
     from=$(($(grep -E '^[0-9]+$' "$1/progress" | tail -1) + 1))
   done
 }
-measure "$out/first" "$rows"
+measure "$out/first"
 (cd "$out/settle" && timeout 100 ./settle . >log 2>&1)
 for connections in 1 8 32; do
   (cd "$out/settle" && CUDA_DEVICE_MAX_CONNECTIONS=$connections timeout 30 ./settle . queues >>log 2>&1)
 done
-measure "$out/second" "$rows"
+measure "$out/second"

@@ -15,16 +15,16 @@ ROOT = Path(__file__).parents[2]
 BOUNDS = {
     # family, measure: mean error, worst error
     ("empty", "event_us"): (0.006, 0.08),
-    ("spin", "span_ns"): (0.006, 0.13),
+    ("spin", "span_ns"): (0.0045, 0.105),
     ("spin_regs", "span_ns"): (0.002, 0.005),
     ("spin_dist", "span_ns"): (0.001, 0.011),
     ("spin_grid", "event_us"): (0.004, 0.08),
     ("spoiler", "span_ns"): (0.008, 0.05),
     ("spoiler", "sms_used"): (0.0, 0.0),
-    ("cluster", "span_ns"): (0.01, 0.13),
+    ("cluster", "span_ns"): (0.007, 0.025),
     ("cluster", "max_active_clusters"): (0.0, 0.0),
-    ("persistent_static", "span_ns"): (0.015, 0.11),
-    ("persistent_atomic", "span_ns"): (0.012, 0.11),
+    ("persistent_static", "span_ns"): (0.013, 0.1),
+    ("persistent_atomic", "span_ns"): (0.009, 0.1),
     ("persistent_static_dist", "span_ns"): (0.10, 0.60),
     ("persistent_atomic_dist", "span_ns"): (0.08, 0.28),
     ("gridsync", "span_ns"): (0.042, 0.12),
@@ -32,9 +32,9 @@ BOUNDS = {
     ("two_kernels", "span_ns"): (0.007, 0.011),
     ("mixed_residency", "span_ns"): (0.008, 0.016),
     ("launch_stream", "span_ns"): (0.009, 0.035),
-    ("launch_graph", "span_ns"): (0.012, 0.03),
+    ("launch_graph", "span_ns"): (0.011, 0.025),
     ("launch_graph", "event_us"): (0.001, 0.001),
-    ("launch_graph_pdl", "span_ns"): (0.02, 0.055),
+    ("launch_graph_pdl", "span_ns"): (0.011, 0.03),
     ("launch_graph_pdl", "event_us"): (0.001, 0.001),
 }
 

@@ -43,11 +43,7 @@ pub enum Error {
 
 impl Error {
     /// A value that can't be.
-    pub fn invalid(
-        field: impl Into<String>,
-        value: impl ToString,
-        why: impl Into<String>,
-    ) -> Self {
+    pub fn invalid(field: impl Into<String>, value: impl ToString, why: impl Into<String>) -> Self {
         Self::Invalid { field: field.into(), value: value.to_string(), why: why.into() }
     }
 

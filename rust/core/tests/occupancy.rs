@@ -68,8 +68,12 @@ fn barriers_limit_from_9_0_on() {
 
 #[test]
 fn limits_that_are_equal_are_all_named() {
-    let occupancy = of_capability("9.0")
-        .occupancy(&Shape { threads: 1024, registers: 32, shared_bytes: 100 * KB, ..Shape::default() });
+    let occupancy = of_capability("9.0").occupancy(&Shape {
+        threads: 1024,
+        registers: 32,
+        shared_bytes: 100 * KB,
+        ..Shape::default()
+    });
     assert_eq!(occupancy.limiter(), "REGS+SMEM+WARPS");
     assert_eq!(occupancy.ctas_per_sm, 2);
 }
@@ -121,11 +125,9 @@ fn a_cluster_larger_than_every_group_is_refused() {
 fn the_measured_chip_holds_as_many_clusters_as_its_driver_says() {
     let h200 = catalogue::device("h200").unwrap();
     // 128 threads, 18 registers: shared bytes, then clusters of 1, 2, 4, 8 and 16
-    for (shared_bytes, clusters) in [
-        (0, [1056, 528, 248, 124, 58]),
-        (100_000, [264, 132, 62, 30, 14]),
-        (200_000, [132, 66, 30, 15, 7]),
-    ] {
+    for (shared_bytes, clusters) in
+        [(0, [1056, 528, 248, 124, 58]), (100_000, [264, 132, 62, 30, 14]), (200_000, [132, 66, 30, 15, 7])]
+    {
         for (size, most) in [1, 2, 4, 8, 16].into_iter().zip(clusters) {
             let shape = Shape {
                 threads: 128,

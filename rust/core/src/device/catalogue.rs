@@ -8,10 +8,10 @@ use std::sync::{LazyLock, OnceLock};
 
 use serde_json::{Map, Value};
 
+use super::Device;
 use super::limits::{ComputeCapability, Limits};
 use super::provenance::{Provenance, Status};
 use super::topology::Topology;
-use super::Device;
 use crate::error::{Error, Result};
 
 macro_rules! files {
@@ -43,8 +43,7 @@ const FILES: [(&str, &str); 18] = files![
 ];
 
 /// Words of product names that say nothing of the model.
-const VENDOR_WORDS: [&str; 7] =
-    ["nvidia", "amd", "tesla", "geforce", "instinct", "corporation", "graphics"];
+const VENDOR_WORDS: [&str; 7] = ["nvidia", "amd", "tesla", "geforce", "instinct", "corporation", "graphics"];
 
 /// The names of the known devices.
 pub fn names() -> impl Iterator<Item = &'static str> {
@@ -195,8 +194,8 @@ fn load(short: &str) -> &'static Device {
     LOADED[at].get_or_init(|| {
         let mut file = parse(short, FILES[at].1);
         expand(&mut file).unwrap_or_else(|error| panic!("catalogue/{short}.toml: {error}"));
-        let device: Device = serde_json::from_value(file)
-            .unwrap_or_else(|error| panic!("catalogue/{short}.toml: {error}"));
+        let device: Device =
+            serde_json::from_value(file).unwrap_or_else(|error| panic!("catalogue/{short}.toml: {error}"));
         device.validate().unwrap_or_else(|error| panic!("catalogue/{short}.toml: {error}"));
         device
     })
@@ -218,8 +217,7 @@ fn expand(file: &mut Value) -> Result<()> {
         let source = format!("as {}; not known for this device", other.title);
         provenance(fields, part, source, Status::Assumed)?;
     }
-    let capability: ComputeCapability =
-        fields["compute_capability"].as_str().unwrap_or_default().parse()?;
+    let capability: ComputeCapability = fields["compute_capability"].as_str().unwrap_or_default().parse()?;
     let source = match capability {
         ComputeCapability::Cuda(..) => "CUDA programming guide; NVIDIA/cccl arch_traits.h",
         ComputeCapability::Gfx(_) => "AMD CDNA instruction set manuals; LLVM AMDGPU back end",
@@ -256,15 +254,8 @@ fn object<'a>(value: &'a mut Value, field: &str) -> Result<&'a mut Map<String, V
 }
 
 /// Adds an entry for a part, unless the file has its own.
-fn provenance(
-    fields: &mut Map<String, Value>,
-    part: &str,
-    source: String,
-    status: Status,
-) -> Result<()> {
+fn provenance(fields: &mut Map<String, Value>, part: &str, source: String, status: Status) -> Result<()> {
     let entries = fields.entry("provenance").or_insert_with(|| Value::Object(Map::new()));
-    object(entries, "provenance")?
-        .entry(part)
-        .or_insert_with(|| json(&Provenance { source, status }));
+    object(entries, "provenance")?.entry(part).or_insert_with(|| json(&Provenance { source, status }));
     Ok(())
 }

@@ -45,9 +45,7 @@ impl FromStr for ComputeCapability {
         }
         text.split_once('.')
             .and_then(|(major, minor)| Some(Self::Cuda(major.parse().ok()?, minor.parse().ok()?)))
-            .ok_or_else(|| {
-                Error::invalid("compute_capability", text, "must be like `9.0` or `gfx942`")
-            })
+            .ok_or_else(|| Error::invalid("compute_capability", text, "must be like `9.0` or `gfx942`"))
     }
 }
 
@@ -125,20 +123,8 @@ const KB: u32 = 1024;
 const CARVE_OUTS_KB: [u32; 10] = [0, 8, 16, 32, 64, 100, 132, 164, 196, 228];
 
 /// The capabilities whose limits are known, ascending.
-const KNOWN: [(u32, u32); 12] = [
-    (7, 0),
-    (7, 5),
-    (8, 0),
-    (8, 6),
-    (8, 7),
-    (8, 9),
-    (9, 0),
-    (10, 0),
-    (10, 3),
-    (11, 0),
-    (12, 0),
-    (12, 1),
-];
+const KNOWN: [(u32, u32); 12] =
+    [(7, 0), (7, 5), (8, 0), (8, 6), (8, 7), (8, 9), (9, 0), (10, 0), (10, 3), (11, 0), (12, 0), (12, 1)];
 
 impl Limits {
     /// The limits of a compute capability.
@@ -155,9 +141,7 @@ impl Limits {
             Error::invalid("compute_capability", capability, why)
         };
         match capability {
-            ComputeCapability::Cuda(major, minor) => {
-                cuda_limits(*major, *minor).ok_or_else(unknown)
-            }
+            ComputeCapability::Cuda(major, minor) => cuda_limits(*major, *minor).ok_or_else(unknown),
             ComputeCapability::Gfx(name) => match name.as_str() {
                 "gfx90a" | "gfx942" => Ok(cdna_limits(64 * KB, 512)),
                 "gfx950" => Ok(cdna_limits(160 * KB, 1280)),
@@ -215,23 +199,12 @@ impl Limits {
             }
             Ok(())
         };
-        let u16_max = u32::from(u16::MAX);
-        at_most("ctas", self.ctas, u16_max, "what slot numbers can count")?;
+        at_most("ctas", self.ctas, 64, "the slots of an SM that are simulated")?;
         at_most("registers_per_cta", self.registers_per_cta, self.registers, "registers")?;
         at_most("threads_per_cta", self.threads_per_cta, self.threads, "threads")?;
         at_most("shared_optin_bytes", self.shared_optin_bytes, self.shared_bytes, "shared_bytes")?;
-        at_most(
-            "shared_default_bytes",
-            self.shared_default_bytes,
-            self.shared_optin_bytes,
-            "shared_optin_bytes",
-        )?;
-        at_most(
-            "max_cluster",
-            self.max_cluster,
-            self.max_nonportable_cluster,
-            "max_nonportable_cluster",
-        )?;
+        at_most("shared_default_bytes", self.shared_default_bytes, self.shared_optin_bytes, "shared_optin_bytes")?;
+        at_most("max_cluster", self.max_cluster, self.max_nonportable_cluster, "max_nonportable_cluster")?;
         if !self.carve_outs_bytes.is_sorted() {
             let got = format!("{:?}", self.carve_outs_bytes);
             return Err(Error::invalid("carve_outs_bytes", got, "must be ascending"));

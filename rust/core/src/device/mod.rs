@@ -36,8 +36,8 @@ pub use launch::LaunchTimings;
 pub use limits::{ComputeCapability, Limits, Vendor};
 pub use memory::{Dram, L2};
 pub use occupancy::{Limiter, Occupancy, Refusal, RefusedBy, Shape};
-pub use sync::SyncTimings;
 pub use provenance::{Provenance, Status};
+pub use sync::SyncTimings;
 pub use topology::{Gpc, Group, Topology};
 
 use crate::error::{Error, Result};
@@ -80,8 +80,8 @@ impl Device {
     /// # Errors
     /// [`Error::Invalid`] with the field's path, for JSON of another shape and for values that can't be.
     pub fn from_json(json: &str) -> Result<Self> {
-        let device: Self = serde_json::from_str(json)
-            .map_err(|error| Error::invalid("json", "a text", error.to_string()))?;
+        let device: Self =
+            serde_json::from_str(json).map_err(|error| Error::invalid("json", "a text", error.to_string()))?;
         device.validate()?;
         Ok(device)
     }

@@ -6,8 +6,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::{Limits, Vendor};
 use super::Device;
+use super::limits::{Limits, Vendor};
 
 /// What a CTA of a kernel needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -201,9 +201,7 @@ fn registers_per_thread(limits: &Limits, shape: &Shape) -> u64 {
     let architectural = u64::from(shape.registers);
     match (limits.accumulation_unit, shape.accumulation_registers) {
         (_, 0) => architectural,
-        (unit, more) => {
-            architectural.next_multiple_of(u64::from(unit.unwrap_or(1))) + u64::from(more)
-        }
+        (unit, more) => architectural.next_multiple_of(u64::from(unit.unwrap_or(1))) + u64::from(more),
     }
 }
 
@@ -211,8 +209,7 @@ pub(super) fn occupancy(device: &Device, shape: &Shape) -> Occupancy {
     let limits = &device.limits;
     let warps = limits.warps_of(shape.threads);
     let registers = registers_per_thread(limits, shape);
-    let warp_registers =
-        (registers * u64::from(limits.warp_size)).next_multiple_of(u64::from(limits.register_unit));
+    let warp_registers = (registers * u64::from(limits.warp_size)).next_multiple_of(u64::from(limits.register_unit));
     // A launch is checked as if each sub-partition had as many warps as the fullest one.
     let even_warps = u64::from(warps).next_multiple_of(u64::from(limits.sub_partitions));
     let cta_registers = warp_registers.saturating_mul(even_warps);
@@ -272,8 +269,7 @@ pub(super) fn occupancy(device: &Device, shape: &Shape) -> Occupancy {
         by_warps: bounds.warps,
         by_ctas: bounds.ctas,
         by_barriers: bounds.barriers,
-        registers_per_cta: warp_registers.saturating_mul(u64::from(warps)).min(u64::from(u32::MAX))
-            as u32,
+        registers_per_cta: warp_registers.saturating_mul(u64::from(warps)).min(u64::from(u32::MAX)) as u32,
         shared_per_cta_bytes: shared.min(u64::from(u32::MAX)) as u32,
         needs_optin: shape.shared_bytes > limits.shared_default_bytes,
         max_active_clusters,
@@ -290,17 +286,9 @@ fn barrier_bound(device: &Device, shape: &Shape, warps: u32) -> Option<u32> {
 }
 
 /// The first limit that the kernel breaks.
-fn refusal(
-    device: &Device,
-    shape: &Shape,
-    warps: u32,
-    registers: u64,
-    cta_registers: u64,
-) -> Option<Refusal> {
+fn refusal(device: &Device, shape: &Shape, warps: u32, registers: u64, cta_registers: u64) -> Option<Refusal> {
     let limits = &device.limits;
-    let refuse = |limit, wanted: u64, allowed: u64, text: String| {
-        Some(Refusal { limit, wanted, allowed, text })
-    };
+    let refuse = |limit, wanted: u64, allowed: u64, text: String| Some(Refusal { limit, wanted, allowed, text });
     let over = |limit, wanted: u64, allowed: u32, what: &str| {
         let allowed = u64::from(allowed);
         if wanted <= allowed {
@@ -315,42 +303,33 @@ fn refusal(
     if shape.cluster == 0 {
         return refuse(RefusedBy::Cluster, 0, 1, "a cluster has at least one CTA".to_owned());
     }
-    over(
-        RefusedBy::ThreadsPerCta,
-        u64::from(shape.threads),
-        limits.threads_per_cta,
-        "threads a CTA",
-    )
-    .or_else(|| {
-        let limit = RefusedBy::RegistersPerThread;
-        over(limit, registers, limits.registers_per_thread, "registers a thread")
-    })
-    .or_else(|| {
-        let what = format!(
-            "registers a CTA ({registers} a thread in {warps} warps, counted in {}s)",
-            limits.sub_partitions
-        );
-        over(RefusedBy::RegistersPerCta, cta_registers, limits.registers_per_cta, &what)
-    })
-    .or_else(|| {
-        let what = "bytes of shared memory a CTA";
-        let wanted = u64::from(shape.shared_bytes);
-        over(RefusedBy::SharedOptinBytes, wanted, limits.shared_optin_bytes, what)
-    })
-    .or_else(|| {
-        let wanted = u64::from(shape.barriers);
-        over(RefusedBy::BarriersPerCta, wanted, limits.barriers_per_cta, "barriers a CTA")
-    })
-    .or_else(|| over(RefusedBy::Warps, u64::from(warps), limits.warps, "warps a CTA"))
-    .or_else(|| cluster_refusal(limits, shape))
+    over(RefusedBy::ThreadsPerCta, u64::from(shape.threads), limits.threads_per_cta, "threads a CTA")
+        .or_else(|| {
+            let limit = RefusedBy::RegistersPerThread;
+            over(limit, registers, limits.registers_per_thread, "registers a thread")
+        })
+        .or_else(|| {
+            let what = format!(
+                "registers a CTA ({registers} a thread in {warps} warps, counted in {}s)",
+                limits.sub_partitions
+            );
+            over(RefusedBy::RegistersPerCta, cta_registers, limits.registers_per_cta, &what)
+        })
+        .or_else(|| {
+            let what = "bytes of shared memory a CTA";
+            let wanted = u64::from(shape.shared_bytes);
+            over(RefusedBy::SharedOptinBytes, wanted, limits.shared_optin_bytes, what)
+        })
+        .or_else(|| {
+            let wanted = u64::from(shape.barriers);
+            over(RefusedBy::BarriersPerCta, wanted, limits.barriers_per_cta, "barriers a CTA")
+        })
+        .or_else(|| over(RefusedBy::Warps, u64::from(warps), limits.warps, "warps a CTA"))
+        .or_else(|| cluster_refusal(limits, shape))
 }
 
 fn cluster_refusal(limits: &Limits, shape: &Shape) -> Option<Refusal> {
-    let allowed = if shape.non_portable_cluster {
-        limits.max_nonportable_cluster
-    } else {
-        limits.max_cluster
-    };
+    let allowed = if shape.non_portable_cluster { limits.max_nonportable_cluster } else { limits.max_cluster };
     if shape.cluster <= allowed {
         return None;
     }
@@ -387,10 +366,8 @@ fn no_room_refusal(limits: &Limits, shape: &Shape, binding: &[Limiter], shared: 
 
 fn capacity_refusal(device: &Device, cluster: u32) -> Refusal {
     let groups = device.topology.gpcs.iter().flat_map(|gpc| &gpc.groups);
-    let largest = groups
-        .map(|group| group.max_cluster.unwrap_or(u32::MAX).min(group.sms.len() as u32))
-        .max()
-        .unwrap_or(0);
+    let largest =
+        groups.map(|group| group.max_cluster.unwrap_or(u32::MAX).min(group.sms.len() as u32)).max().unwrap_or(0);
     Refusal {
         limit: RefusedBy::ClusterCapacity,
         wanted: u64::from(cluster),

@@ -27,10 +27,7 @@ pub struct Provenance {
 }
 
 /// The entry of `path`, or of the nearest part above it that has one.
-pub(super) fn lookup<'a>(
-    entries: &'a BTreeMap<String, Provenance>,
-    path: &str,
-) -> Option<&'a Provenance> {
+pub(super) fn lookup<'a>(entries: &'a BTreeMap<String, Provenance>, path: &str) -> Option<&'a Provenance> {
     let mut path = path;
     loop {
         if let Some(entry) = entries.get(path) {

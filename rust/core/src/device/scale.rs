@@ -1,8 +1,8 @@
 //! A larger or smaller die of the same kind.
 
+use super::Device;
 use super::provenance::{Provenance, Status};
 use super::topology::{Gpc, Topology};
-use super::Device;
 use crate::error::{Error, Result};
 use crate::ids::{Id, SmId};
 
@@ -39,19 +39,11 @@ impl Device {
         device.l2.bandwidth_gb_s *= ratio;
         device.dram.bandwidth_gb_s *= ratio;
         device.dram.reached_gb_s *= ratio;
-        for path in [
-            "topology",
-            "l2.bytes",
-            "l2.bandwidth_gb_s",
-            "dram.bandwidth_gb_s",
-            "dram.reached_gb_s",
-        ] {
+        for path in ["topology", "l2.bytes", "l2.bandwidth_gb_s", "dram.bandwidth_gb_s", "dram.reached_gb_s"] {
             let nested = format!("{path}.");
             device.provenance.retain(|entry, _| !entry.starts_with(&nested));
             let source = format!("scaled from {} ({before} SMs) to {sms} SMs", self.name);
-            device
-                .provenance
-                .insert(path.to_owned(), Provenance { source, status: Status::Assumed });
+            device.provenance.insert(path.to_owned(), Provenance { source, status: Status::Assumed });
         }
         device.validate()?;
         Ok(device)
@@ -144,8 +136,7 @@ mod tests {
     #[test]
     fn new_gpcs_balance_the_parts_of_l2() {
         let large = catalogue::device("h200").unwrap().scaled(264).unwrap();
-        let near: usize =
-            large.topology.gpcs.iter().filter(|gpc| gpc.half == 0).map(Gpc::sm_count).sum();
+        let near: usize = large.topology.gpcs.iter().filter(|gpc| gpc.half == 0).map(Gpc::sm_count).sum();
         assert!((116..=148).contains(&near), "{near} of 264");
     }
 

@@ -145,8 +145,7 @@ mod tests {
     #[test]
     fn sm_numbers_are_dealt_in_pairs_and_uneven_gpcs_take_the_last_ones() {
         let topology = Topology::dealt(&[4, 2, 6], 1);
-        let sms: Vec<Vec<u16>> =
-            topology.gpcs.iter().map(|gpc| gpc.sms().map(|sm| sm.0).collect()).collect();
+        let sms: Vec<Vec<u16>> = topology.gpcs.iter().map(|gpc| gpc.sms().map(|sm| sm.0).collect()).collect();
         assert_eq!(sms, [vec![0, 1, 6, 7], vec![2, 3], vec![4, 5, 8, 9, 10, 11]]);
         topology.validate().unwrap();
     }

@@ -38,6 +38,7 @@ pub struct EventQueue {
     far: Vec<Entry>,
     sequence: u64,
     now: Time,
+    latest: Time,
     len: usize,
 }
 
@@ -49,6 +50,11 @@ impl EventQueue {
 
     /// The largest payload.
     pub const MAX_PAYLOAD: u32 = (1 << PAYLOAD_BITS) - 1;
+
+    /// The latest time of any event so far.
+    pub fn latest(&self) -> Time {
+        self.latest
+    }
 
     /// How many events wait.
     pub fn len(&self) -> usize {
@@ -70,6 +76,7 @@ impl EventQueue {
         debug_assert!(payload <= Self::MAX_PAYLOAD);
         let entry = Entry { time, key: self.sequence << PAYLOAD_BITS | u64::from(payload) };
         self.sequence += 1;
+        self.latest = self.latest.max(time);
         self.len += 1;
         let bucket = match time.0.checked_sub(self.origin) {
             Some(ahead) => (ahead >> self.shift) as usize,

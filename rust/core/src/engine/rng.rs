@@ -7,9 +7,9 @@ use rand_pcg::Pcg64;
 /// `Pcg64` gives the same numbers on every machine, and 2^64 values of the seed select unrelated starting points, so
 /// adding a stream never changes the draws of another.
 pub fn stream(seed: u64, purpose: &str, index: u64) -> Pcg64 {
-    let name = purpose.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let name = purpose
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
     let state = u128::from(mix(seed)) << 64 | u128::from(mix(seed ^ name));
     let sequence = u128::from(name) << 64 | u128::from(index);
     Pcg64::new(state, sequence)

@@ -4,8 +4,7 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
 /// A point in time or a span of it, in picoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct Time(pub u64);
 
@@ -14,7 +13,9 @@ impl Time {
     pub const ZERO: Self = Self(0);
     /// Later than anything.
     pub const MAX: Self = Self(u64::MAX);
-    /// The longest span a caller may ask for: 50 days. Sums of two never overflow.
+    /// A run that comes this far is ended with an error.
+    pub const HORIZON: Self = Self(u64::MAX / 2);
+    /// The longest span a caller may ask for: 50 days. Sums of two never reach the horizon.
     pub const LONGEST: Self = Self(50 * 86_400 * 1_000_000_000_000);
 
     /// From nanoseconds, rounded to the nearest picosecond; `None` if negative, not a number, or over [`Self::LONGEST`].
@@ -41,14 +42,14 @@ impl Add for Time {
     type Output = Self;
     #[inline]
     fn add(self, span: Self) -> Self {
-        Self(self.0 + span.0)
+        Self(self.0.saturating_add(span.0))
     }
 }
 
 impl AddAssign for Time {
     #[inline]
     fn add_assign(&mut self, span: Self) {
-        self.0 += span.0;
+        *self = *self + span;
     }
 }
 

@@ -88,14 +88,7 @@ impl<P: Dispatch> Dispatcher<P> {
     }
 
     /// A kernel is ready; `priority` is its stream's.
-    pub(crate) fn arrive(
-        &mut self,
-        kernel: KernelId,
-        priority: i32,
-        now: Time,
-        runs: &Runs<'_>,
-        sms: &Sms,
-    ) {
+    pub(crate) fn arrive(&mut self, kernel: KernelId, priority: i32, now: Time, runs: &Runs<'_>, sms: &Sms) {
         self.ready.push(Turn { urgency: (-priority, -self.arrivals), kernel });
         self.arrivals += 1;
         if self.first_in_turn() != self.head {
@@ -141,12 +134,7 @@ impl<P: Dispatch> Dispatcher<P> {
     }
 
     /// Makes the visit that is due.
-    pub(crate) fn make_visit(
-        &mut self,
-        runs: &mut Runs<'_>,
-        sms: &mut Sms,
-        placed: &mut Vec<Placement>,
-    ) {
+    pub(crate) fn make_visit(&mut self, runs: &mut Runs<'_>, sms: &mut Sms, placed: &mut Vec<Placement>) {
         let (Some(visit), Some(head)) = (self.visit, self.head()) else { return };
         let mut single = false;
         if runs[head].cluster_launch() {

@@ -110,8 +110,7 @@ struct Tail {
 impl FrontEnd {
     pub(crate) fn new(program: &Program, device: &Device) -> Result<Self> {
         let span = |field: &str, ns: f64| {
-            Time::from_ns(ns)
-                .ok_or_else(|| Error::invalid(format!("device.launch.{field}"), ns, "no such time"))
+            Time::from_ns(ns).ok_or_else(|| Error::invalid(format!("device.launch.{field}"), ns, "no such time"))
         };
         let timings = Timings {
             host_issue: span("host_issue_ns", device.launch.host_issue_ns)?,
@@ -218,17 +217,9 @@ impl FrontEnd {
         let tail = streams.entry(stream).or_insert_with(begin);
         let after = std::mem::take(&mut tail.after);
         let waits_for = 1 + after.len() as u32;
-        let op = self.ops.push(Op {
-            kind,
-            successors: Vec::new(),
-            waits_for,
-            ready: Time::ZERO,
-            issued: false,
-        });
+        let op = self.ops.push(Op { kind, successors: Vec::new(), waits_for, ready: Time::ZERO, issued: false });
         // Only the order of its own stream can be loosened by dependent launch: with one kernel ahead.
-        let loosened = dependent
-            && after.len() == 1
-            && matches!(self.ops[after[0].0].kind, OpKind::Kernel(_));
+        let loosened = dependent && after.len() == 1 && matches!(self.ops[after[0].0].kind, OpKind::Kernel(_));
         if let (OpKind::Kernel(kernel), false) = (kind, loosened) {
             self.launches[kernel].dependent = false;
         }
@@ -282,13 +273,7 @@ impl FrontEnd {
         self.resolve(op, now, |edge| edge == Edge::Dependent, ready);
     }
 
-    fn resolve(
-        &mut self,
-        op: OpId,
-        now: Time,
-        which: impl Fn(Edge) -> bool,
-        ready: &mut Vec<(OpId, Time)>,
-    ) {
+    fn resolve(&mut self, op: OpId, now: Time, which: impl Fn(Edge) -> bool, ready: &mut Vec<(OpId, Time)>) {
         for i in 0..self.ops[op].successors.len() {
             let (next, edge) = self.ops[op].successors[i];
             if !which(edge) {

@@ -30,7 +30,7 @@ impl Footprint {
             warps: occupancy.warps_per_cta,
             registers: occupancy.registers_per_cta,
             shared_bytes: occupancy.shared_per_cta_bytes,
-            barriers,
+            barriers: if occupancy.by_barriers.is_some() { barriers } else { 0 },
             residency: occupancy.ctas_per_sm,
         }
     }
@@ -178,13 +178,7 @@ impl Sms {
 
     /// Puts a CTA on an SM where it fits: in this slot, or in the first free one.
     #[inline]
-    pub(crate) fn place(
-        &mut self,
-        id: SmId,
-        slot: Option<SlotId>,
-        need: &Footprint,
-        cta: Resident,
-    ) -> Place {
+    pub(crate) fn place(&mut self, id: SmId, slot: Option<SlotId>, need: &Footprint, cta: Resident) -> Place {
         let sm = &mut self.sms[id];
         if sm.resident == 0 {
             sm.carve_out_bytes = need.carve_out_bytes;

@@ -32,6 +32,8 @@ pub(crate) enum Next {
     End,
     /// Its next step is then.
     At(Time),
+    /// It asked in vain whether it may go on, and asks again then.
+    Again(Time),
     /// The end of another CTA will let it go on.
     Waits,
 }
@@ -51,16 +53,14 @@ impl Sync {
                 let (overhead, startup) = (time(overhead), time(startup));
                 Self::Static(StaticTasks::new(tasks, kernel.ctas(), overhead, startup, sampler))
             }
-            Work::Persistent { tasks, schedule: Tasks::Atomic, overhead, startup, .. } => {
-                Self::Counter(Counter {
-                    word: Word::new(device),
-                    tasks,
-                    taken: 0,
-                    overhead: time(overhead),
-                    startup: time(startup),
-                    leaving: vec![false; kernel.ctas() as usize],
-                })
-            }
+            Work::Persistent { tasks, schedule: Tasks::Atomic, overhead, startup, .. } => Self::Counter(Counter {
+                word: Word::new(device),
+                tasks,
+                taken: 0,
+                overhead: time(overhead),
+                startup: time(startup),
+                leaving: vec![false; kernel.ctas() as usize],
+            }),
             Work::Chain { ref needs, .. } => {
                 let ctas = kernel.ctas() as usize;
                 let after = second.map_or_else(Vec::new, |mut second| (0..ctas).map(|_| second.next()).collect());
@@ -112,6 +112,14 @@ impl Sync {
     pub(crate) fn ended(&mut self, cta: u32, sm: SmId, now: Time, woken: &mut Vec<(Time, Place)>) {
         if let Self::Chain(chain) = self {
             chain.ended(cta, sm, now, woken);
+        }
+    }
+
+    /// CTAs that wait at a grid barrier, and how many it takes; none without a barrier.
+    pub(crate) fn at_barrier(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::Barrier(barrier) => Some(barrier.arrived()).filter(|&(arrived, _)| arrived > 0),
+            _ => None,
         }
     }
 
@@ -256,7 +264,8 @@ impl Barrier {
             rounds,
             arrivals: 0,
             arrive: time(device.sync.barrier_arrive_cycles),
-            poll: time(device.sync.barrier_poll_cycles),
+            // A poll that took no time at all would come back at the same moment for ever.
+            poll: time(device.sync.barrier_poll_cycles).max(Time(1)),
             leave: time(device.sync.barrier_leave_cycles),
         }
     }
@@ -285,7 +294,13 @@ impl Barrier {
             let last = state.passed == self.rounds;
             return Next::At(if last { left } else { left + state.work + self.arrive + way });
         }
-        Next::At(answer + self.poll + way)
+        Next::Again(answer + self.poll + way)
+    }
+
+    /// CTAs that have arrived at the next barrier, and how many it takes.
+    fn arrived(&self) -> (u64, u64) {
+        let count = self.ctas.len() as u64;
+        (self.arrivals % count, count)
     }
 }
 
@@ -364,7 +379,9 @@ impl Chain {
             state.unset -= 1;
             let reader = state.stands.map_or(sm, Place::sm);
             state.known = state.known.max(set + self.word.way(reader));
-            if state.unset == 0 && let Some(place) = state.stands.take() {
+            if state.unset == 0
+                && let Some(place) = state.stands.take()
+            {
                 state.goes_on = true;
                 woken.push((state.known + state.after, place));
             }

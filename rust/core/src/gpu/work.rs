@@ -27,13 +27,7 @@ enum Kind<'a> {
 
 impl<'a> Sampler<'a> {
     /// `launch` is the number of the kernel launch: each has a random stream of its own.
-    pub(crate) fn new(
-        duration: &Duration,
-        arrays: &[&'a [f64]],
-        cycle_ps: f64,
-        seed: u64,
-        launch: u64,
-    ) -> Self {
+    pub(crate) fn new(duration: &Duration, arrays: &[&'a [f64]], cycle_ps: f64, seed: u64, launch: u64) -> Self {
         let ps = |span: Span| span.ps(cycle_ps);
         let kind = match *duration {
             Duration::Constant(span) => Kind::Constant(whole(ps(span))),
@@ -54,9 +48,7 @@ impl<'a> Sampler<'a> {
             Duration::Bimodal { low, high, high_share } => {
                 Kind::Bimodal { low: whole(ps(low)), high: whole(ps(high)), high_share }
             }
-            Duration::PerCta { array, unit } => {
-                Kind::List { values: arrays[array].iter(), unit: ps(unit) }
-            }
+            Duration::PerCta { array, unit } => Kind::List { values: arrays[array].iter(), unit: ps(unit) },
         };
         Self { kind, rng: rng::stream(seed, "durations", launch) }
     }

@@ -31,15 +31,8 @@ pub const ACCOUNTS: usize = 7;
 
 impl Account {
     /// All accounts, in the order of the frames.
-    pub const ALL: [Self; ACCOUNTS] = [
-        Self::Busy,
-        Self::Launch,
-        Self::Fill,
-        Self::Starved,
-        Self::Blocked,
-        Self::Tail,
-        Self::Dependency,
-    ];
+    pub const ALL: [Self; ACCOUNTS] =
+        [Self::Busy, Self::Launch, Self::Fill, Self::Starved, Self::Blocked, Self::Tail, Self::Dependency];
 
     /// The account's name in frames.
     pub const fn name(self) -> &'static str {
@@ -129,9 +122,7 @@ impl Tally {
     }
 
     fn resolve(&self, slots: u64) -> Sums {
-        std::array::from_fn(|account| {
-            self.sums[account] + i128::from(slots) * i128::from(self.idle[account])
-        })
+        std::array::from_fn(|account| self.sums[account] + i128::from(slots) * i128::from(self.idle[account]))
     }
 }
 

@@ -94,11 +94,7 @@ impl Kernel {
         }
         for (axis, &n) in self.block.iter().enumerate() {
             if n == 0 || n > 1024 {
-                return Err(Error::invalid(
-                    format!("block[{axis}]"),
-                    n,
-                    "a CTA has 1 to 1024 threads along this axis",
-                ));
+                return Err(Error::invalid(format!("block[{axis}]"), n, "a CTA has 1 to 1024 threads along this axis"));
             }
         }
         if self.registers == 0 || self.registers > 512 {

@@ -213,9 +213,7 @@ pub enum Work {
 impl Work {
     pub(crate) fn validate(&self, ctas: u64, arrays: &[usize]) -> Result<()> {
         match self {
-            Self::Duration(duration) => {
-                duration.validate(ctas, arrays).map_err(|e| e.within("duration"))
-            }
+            Self::Duration(duration) => duration.validate(ctas, arrays).map_err(|e| e.within("duration")),
             Self::Persistent { tasks, duration, overhead, startup, .. } => {
                 overhead.validate("persistent.overhead")?;
                 startup.validate("persistent.startup")?;

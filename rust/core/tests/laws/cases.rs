@@ -9,15 +9,11 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use wavesim::device::{
-    Deal, Device, Dispatch, Gpc, Group, LaunchTimings, Shape, SyncTimings, Topology, catalogue,
-};
+use wavesim::device::{Deal, Device, Dispatch, Gpc, Group, LaunchTimings, Shape, SyncTimings, Topology, catalogue};
 use wavesim::ids::SmId;
 use wavesim::records::Records;
 use wavesim::workload::work::{Needs, Tasks};
-use wavesim::workload::{
-    Copy, Duration, Graph, Item, Kernel, Launch, Program, Record, Span, Stream, Wait, Work,
-};
+use wavesim::workload::{Copy, Duration, Graph, Item, Kernel, Launch, Program, Record, Span, Stream, Wait, Work};
 use wavesim::{Detail, Dispatcher, Options, Result, simulate};
 
 /// A device, what runs on it, and how.
@@ -51,15 +47,13 @@ impl Case {
 
     /// The launches in the order of the records.
     pub(crate) fn launches(&self) -> Vec<&Launch> {
-        let inside = |item| match item {
-            Item::Graph(graph) => graph.items.iter().collect(),
-            other => vec![other],
-        };
-        let launched = |item| match item {
-            Item::Launch(launch) => Some(launch),
-            _ => None,
-        };
-        self.program.items.iter().flat_map(inside).filter_map(launched).collect()
+        let items = self.program.items.iter().flat_map(|item| match item {
+            Item::Graph(graph) => graph.items.as_slice(),
+            other => std::slice::from_ref(other),
+        });
+        items
+            .filter_map(|item| if let Item::Launch(launch) = item { Some(launch) } else { None })
+            .collect()
     }
 
     /// The kernels of the launches.
@@ -106,12 +100,7 @@ fn free_sync(device: &Device) -> SyncTimings {
 
 /// The device when nothing but work takes time.
 pub(crate) fn without_overhead(device: &Device) -> Device {
-    Device {
-        dispatch: free_dispatch(device),
-        launch: free_launch(device),
-        sync: free_sync(device),
-        ..device.clone()
-    }
+    Device { dispatch: free_dispatch(device), launch: free_launch(device), sync: free_sync(device), ..device.clone() }
 }
 
 const NAMES: [&str; 6] = ["h200", "a100-sxm4-80", "l40s", "v100-sxm2", "mi300x", "b200"];
@@ -141,10 +130,8 @@ fn topology(gpcs: &[GpcPlan], halves: u8, backwards: bool) -> Topology {
 /// A device of the catalogue: scaled, or with GPCs of uneven sizes; with its own timings, with odd ones or with none.
 pub(crate) fn devices() -> impl Strategy<Value = Device> {
     let gpc = (prop::collection::vec(1..=5_usize, 1..=2), any::<bool>(), prop::option::weighted(0.3, 1..=2_u32));
-    let shape = prop_oneof![
-        (1..=40_usize).prop_map(Ok),
-        (prop::collection::vec(gpc, 1..=5), any::<bool>()).prop_map(Err),
-    ];
+    let shape =
+        prop_oneof![(1..=40_usize).prop_map(Ok), (prop::collection::vec(gpc, 1..=5), any::<bool>()).prop_map(Err),];
     let timings = (0..4_u8, 0..4_u8, 0..3_u8, prop::sample::select(vec![1_u32, 2, 128]));
     let odd = (0.0..40.0_f64, 0.0..400.0_f64, prop::sample::select(vec![500.0, 1_000.0, 1_980.0]));
     let round_robin = prop::bool::weighted(0.2);
@@ -153,9 +140,7 @@ pub(crate) fn devices() -> impl Strategy<Value = Device> {
             let named = catalogue::device(name).unwrap();
             let mut device = match shape {
                 Ok(sms) => named.scaled(sms).unwrap(),
-                Err((gpcs, backwards)) => {
-                    Device { topology: topology(&gpcs, named.l2.halves, backwards), ..named }
-                }
+                Err((gpcs, backwards)) => Device { topology: topology(&gpcs, named.l2.halves, backwards), ..named },
             };
             device.clock.sm_mhz = sm_mhz;
             if round_robin {
@@ -357,8 +342,6 @@ type ItemPlan = (u8, u8, u32, Option<u32>, (bool, bool));
 fn item() -> impl Strategy<Value = ItemPlan> {
     (0..9_u8, 0..3_u8, 0..3_u32, prop::option::weighted(0.3, 0..30_000_u32), any::<(bool, bool)>())
 }
-
-
 
 fn fitted_item(plan: &ItemPlan, kernels: usize, recorded: &mut [bool; 3], in_graph: bool) -> Item {
     let &(kind, which, stream, at, (dependent, trigger)) = plan;

@@ -35,7 +35,10 @@ fn a_grid_barrier_for_more_ctas_than_fit_is_a_deadlock_that_says_how_many() {
     Case::ideal(small(4), barrier("fits", 4)).simulate();
     let error = error_of(&Case::ideal(small(4), barrier("wide", 5)));
     let Error::Deadlock { who, .. } = &error else { panic!("{error}") };
-    assert!(who.contains("`wide`") && who.contains("all 5 CTAs") && who.contains("holds 4 (1 on each of 4 SMs)"), "{who}");
+    assert!(
+        who.contains("`wide`") && who.contains("all 5 CTAs") && who.contains("holds 4 (1 on each of 4 SMs)"),
+        "{who}"
+    );
 }
 
 #[test]
@@ -70,7 +73,11 @@ fn a_grid_barrier_on_xcds_of_uneven_size_is_held_against_the_smallest() {
 fn two_grid_barriers_that_hold_each_others_slots_are_a_deadlock_and_not_a_hang() {
     // `first` gets 2 of its 4 SMs, then the more urgent `second` comes and takes those that `long` gives back, and waits for
     // one of the 2 that `first` holds.
-    let long = Kernel { work: Work::Duration(Duration::Constant(Span::Ns(50_000.0))), cooperative: false, ..barrier("long", 2) };
+    let long = Kernel {
+        work: Work::Duration(Duration::Constant(Span::Ns(50_000.0))),
+        cooperative: false,
+        ..barrier("long", 2)
+    };
     let program = Program {
         kernels: vec![long, barrier("first", 4), barrier("second", 3)],
         items: vec![launch(0, 0, 0.0), launch(1, 1, 10_000.0), launch(2, 2, 20_000.0)],
@@ -127,7 +134,10 @@ fn a_cta_that_waits_for_one_without_a_slot_is_a_deadlock_that_names_both() {
 fn ctas_that_wait_for_each_other_in_a_circle_are_refused_before_the_run() {
     let case = Case { arrays: vec![vec![1.0, 2.0, 0.0]], ..Case::ideal(small(4), chain(3)) };
     let error = error_of(&case);
-    assert!(matches!(&error, Error::Invalid { field, .. } if field == "program.kernels[0].work.chain.needs"), "{error}");
+    assert!(
+        matches!(&error, Error::Invalid { field, .. } if field == "program.kernels[0].work.chain.needs"),
+        "{error}"
+    );
     assert!(error.to_string().contains("0 -> 1 -> 2 -> 0"), "{error}");
 }
 

@@ -98,7 +98,9 @@ fn expected(case: &Case, records: &Records) -> Vec<(u64, u64)> {
         if !made.is_empty() {
             host = issue + ps(launch.host_issue_ns);
         }
-        if let Some(graph) = graph && !made.is_empty() {
+        if let Some(graph) = graph
+            && !made.is_empty()
+        {
             let last = made.iter().filter(|ahead| !waited_for.contains(&ahead.op));
             let gap = ps(launch.stream_gap_ns);
             streams.insert(graph.stream, last.map(|&ahead| Ahead { gap, ..ahead }).collect());

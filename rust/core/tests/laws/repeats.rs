@@ -56,10 +56,8 @@ proptest! {
 #[test]
 fn the_digest_tells_apart_runs_that_differ_in_one_cta() {
     let device = wavesim::device::catalogue::device("h200").unwrap();
-    let kernel = Kernel {
-        work: Work::Duration(Duration::PerCta { array: 0, unit: Span::Ns(1.0) }),
-        ..Kernel::of(300, 256)
-    };
+    let kernel =
+        Kernel { work: Work::Duration(Duration::PerCta { array: 0, unit: Span::Ns(1.0) }), ..Kernel::of(300, 256) };
     let digest = |lengths: Vec<f64>| {
         let program = Program::of(kernel.clone());
         let case = Case { device: device.clone(), program, arrays: vec![lengths], options: Options::default() };

@@ -123,9 +123,7 @@ impl Hardware {
 impl Rounds {
     fn next(&mut self, has_room: &mut dyn FnMut(usize) -> bool) -> Option<usize> {
         let count = self.full.len();
-        let full = (0..count)
-            .map(|turn| (self.next + turn) % count)
-            .find(|&turn| has_room(self.full[turn]));
+        let full = (0..count).map(|turn| (self.next + turn) % count).find(|&turn| has_room(self.full[turn]));
         if self.until_left_over == 0 || full.is_none() {
             let left_over = self.left_over.iter().copied().find(|&group| has_room(group));
             if left_over.is_some() {
@@ -148,12 +146,7 @@ impl Dispatch for Hardware {
         self.rounds.next(has_room).map(|group| Visit { at: now, group })
     }
 
-    fn next_visit(
-        &mut self,
-        last: Visit,
-        single: bool,
-        has_room: &mut dyn FnMut(usize) -> bool,
-    ) -> Option<Visit> {
+    fn next_visit(&mut self, last: Visit, single: bool, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
         let free = self.rounds.left_over.contains(&last.group);
         let mut at = if free { last.at } else { last.at + self.visit };
         if single {

@@ -27,12 +27,7 @@ impl Dispatch for Ideal {
         self.visit(now, 0, has_room)
     }
 
-    fn next_visit(
-        &mut self,
-        last: Visit,
-        _single: bool,
-        has_room: &mut dyn FnMut(usize) -> bool,
-    ) -> Option<Visit> {
+    fn next_visit(&mut self, last: Visit, _single: bool, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
         self.visit(last.at, last.group + 1, has_room)
     }
 

@@ -14,12 +14,7 @@ pub(crate) trait Dispatch {
     fn first_visit(&mut self, now: Time, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit>;
 
     /// The visit after this one, which placed a single CTA as a cluster on an SM that had others, if `single`.
-    fn next_visit(
-        &mut self,
-        last: Visit,
-        single: bool,
-        has_room: &mut dyn FnMut(usize) -> bool,
-    ) -> Option<Visit>;
+    fn next_visit(&mut self, last: Visit, single: bool, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit>;
 
     /// A CTA on `sm` ran its last instruction at `end`, `cold` if it is the first of its launch that ends there: when its
     /// slot can be given away again. Never earlier than what it answered before.

@@ -1,0 +1,95 @@
+//! What is found out before a run: what a CTA of each kernel takes, and whether the device can run it at all.
+
+use crate::device::{Deal, Device, Shape};
+use crate::error::{Error, Result};
+use crate::workload::{Kernel, Program, Work};
+
+use super::sm::Footprint;
+
+/// A grid barrier needs every CTA at once: more of them than the device holds would wait for each other for ever.
+pub(super) fn check_barriers(device: &Device, program: &Program, footprints: &[Footprint]) -> Result<()> {
+    for (kernel, footprint) in program.kernels.iter().zip(footprints) {
+        let needs_all = kernel.cooperative || matches!(kernel.work, Work::GridSync { .. });
+        let held = held_at_once(device, kernel, footprint);
+        if needs_all && kernel.ctas() > held {
+            let who = format!(
+                "kernel `{}`: its grid barrier needs all {} CTAs at once and {} holds {held} (at most {} on each of {} SMs): \
+                 CTAs 0 to {} wait at the barrier for CTAs {held} to {}, which wait for their slots",
+                kernel.name,
+                kernel.ctas(),
+                device.name,
+                footprint.residency,
+                device.sm_count(),
+                held.saturating_sub(1),
+                kernel.ctas() - 1,
+            );
+            return Err(Error::Deadlock { at_ns: 0, who });
+        }
+    }
+    Ok(())
+}
+
+/// The most CTAs of a grid that are resident at once, all of them of this kernel.
+fn held_at_once(device: &Device, kernel: &Kernel, footprint: &Footprint) -> u64 {
+    let residency = u64::from(footprint.residency);
+    if kernel.cluster > 1 {
+        let clusters = device.topology.max_active_clusters(kernel.cluster, footprint.residency);
+        return u64::from(clusters) * u64::from(kernel.cluster);
+    }
+    match dealt_to(device) {
+        None => device.sm_count() as u64 * residency,
+        // The GPC that is full first holds up the grid: of `n` GPCs the `j`th is full with CTA `n * room + j`.
+        Some(gpcs) => (0..gpcs)
+            .map(|j| device.topology.gpcs[j].sm_count() as u64 * residency * gpcs as u64 + j as u64)
+            .min()
+            .unwrap_or(0),
+    }
+}
+
+/// The GPCs between which CTAs are dealt by their number, if they are.
+pub(super) fn dealt_to(device: &Device) -> Option<usize> {
+    let gpcs = device.topology.gpcs.len();
+    (device.dispatch.deal == Deal::RoundRobin && gpcs > 1).then_some(gpcs)
+}
+
+/// What a CTA of each of the program's kernels takes of an SM; an error for the first that can't launch.
+pub(super) fn footprints(device: &Device, program: &Program) -> Result<Vec<Footprint>> {
+    let mut footprints: Vec<Footprint> = program
+        .kernels
+        .iter()
+        .enumerate()
+        .map(|(i, kernel)| {
+            let field = format!("program.kernels[{i}]");
+            let shape = Shape {
+                threads: kernel.threads(),
+                registers: kernel.registers,
+                accumulation_registers: 0,
+                shared_bytes: kernel.shared_memory,
+                barriers: kernel.barriers,
+                cluster: kernel.cluster,
+                cluster_launch: kernel.cluster_launch || kernel.cluster > 1,
+                non_portable_cluster: kernel.non_portable_cluster,
+            };
+            let occupancy = device.occupancy(&shape);
+            match occupancy.refusal {
+                Some(refusal) => Err(Error::CannotLaunch {
+                    field,
+                    kernel: kernel.name.clone(),
+                    device: device.name.clone(),
+                    why: refusal.text,
+                }),
+                None => Ok(Footprint::new(&occupancy, kernel.barriers, &device.limits)),
+            }
+        })
+        .collect::<Result<_>>()?;
+    let mut distinct: Vec<Footprint> = Vec::new();
+    for footprint in &mut footprints {
+        let known = distinct.iter().position(|other| other == footprint);
+        let shape = known.unwrap_or(distinct.len());
+        if known.is_none() {
+            distinct.push(*footprint);
+        }
+        footprint.shape = shape as u32;
+    }
+    Ok(footprints)
+}

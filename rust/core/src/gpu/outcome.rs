@@ -1,0 +1,52 @@
+//! What a run leaves behind, from the state of its kernels and SMs at the end.
+
+use crate::device::Device;
+use crate::ids::{IdVec, KernelId, SmId};
+use crate::records::{KernelColumns, SmColumns};
+
+use super::kernel::Run;
+use super::sm::Sms;
+
+/// A row a launch.
+pub(super) fn kernels(runs: &IdVec<KernelId, Run<'_>>, sms: usize) -> KernelColumns {
+    let mut columns = KernelColumns::default();
+    for run in runs.values() {
+        let times = &run.times;
+        let slots = sms as u128 * u128::from(run.footprint.residency);
+        columns.kernel.push(run.spec as u32);
+        columns.stream.push(run.stream);
+        columns.ctas.push(run.ctas);
+        columns.residency.push(run.footprint.residency);
+        columns.issue.push(times.issue);
+        columns.ready.push(times.ready);
+        columns.start.push(times.start);
+        columns.placed.push(times.placed);
+        columns.end.push(times.end);
+        columns.complete.push(times.complete);
+        columns.busy_ps.push(times.busy_ps);
+        columns.dispatch_ps.push(times.dispatch_ps);
+        let tail = slots * u128::from(times.end.since(times.placed).0);
+        columns.tail_ps.push(tail.saturating_sub(times.tail_busy_ps));
+    }
+    columns
+}
+
+/// A row an SM.
+pub(super) fn sms(sms: &Sms, device: &Device) -> SmColumns {
+    let mut gpc_of = IdVec::<SmId, u16>::filled(0, sms.count());
+    for (i, gpc) in device.topology.gpcs.iter().enumerate() {
+        for sm in gpc.sms() {
+            gpc_of[sm] = i as u16;
+        }
+    }
+    let mut columns = SmColumns::default();
+    for ((sm, &gpc), usage) in gpc_of.iter().zip(sms.usage()) {
+        columns.sm.push(sm);
+        columns.gpc.push(gpc);
+        columns.ctas.push(usage.ctas);
+        columns.busy_ps.push(usage.busy_ps);
+        columns.active.push(usage.active);
+        columns.last_end.push(usage.last_end);
+    }
+    columns
+}

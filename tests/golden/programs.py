@@ -1,0 +1,125 @@
+"""The small programs whose digests are kept: between them they use every part of the model."""
+
+from collections.abc import Callable
+
+import wavesim
+from wavesim import (
+    Chain,
+    Copy,
+    Duration,
+    Graph,
+    GridSync,
+    Kernel,
+    Launch,
+    Persistent,
+    Program,
+    Record,
+    Stream,
+    Wait,
+)
+
+UNEVEN = Duration.lognormal(mean_ns=3_000, cv=0.4)
+
+
+def waves() -> wavesim.Run:
+    return wavesim.simulate("h200", Kernel(3_000, work=Duration.constant(ns=2_500)))
+
+
+def every_distribution() -> wavesim.Run:
+    works = [
+        Duration.constant(cycles=1_500),
+        Duration.uniform(low_ns=500, high_ns=900),
+        Duration.normal(mean_ns=1_000, std_ns=700),
+        UNEVEN,
+        Duration.exponential(mean_ns=800),
+        Duration.bimodal(low_ns=100, high_ns=5_000, high_share=0.1),
+        Duration.per_cta([float(i % 37) for i in range(500)]),
+    ]
+    program = Program([Launch(Kernel(500, work=work)) for work in works])
+    return wavesim.simulate("h200", program, seed=11)
+
+
+def ideal() -> wavesim.Run:
+    return wavesim.simulate("a100", Kernel(2_000, 512, work=UNEVEN), seed=3, dispatcher="ideal")
+
+
+def starved() -> wavesim.Run:
+    return wavesim.simulate("h200", Kernel(30_000, 64, work=Duration.constant(ns=200)))
+
+
+def streams() -> wavesim.Run:
+    large = Kernel(400, 512, shared_memory=60_000, work=UNEVEN)
+    small = Kernel(90, 128, registers=96, work=UNEVEN)
+    items = [
+        Launch(large),
+        Record("e"),
+        Launch(small, 1),
+        Wait("e", 2),
+        Launch(small, 2),
+        Copy(7_000, 1),
+        Launch(large, 1, at_ns=60_000),
+        Launch(small, 3),
+    ]
+    return wavesim.simulate("h200", Program(items, {3: Stream(priority=-4)}), seed=5)
+
+
+def graph() -> wavesim.Run:
+    small = Kernel(150, work=Duration.constant(ns=1_800))
+    fork = [Launch(small), Record("fork"), Wait("fork", 1), Launch(small, 1), Record("join", 1)]
+    return wavesim.simulate("h200", Program([Graph([*fork, Launch(small), Wait("join"), small])]))
+
+
+def dependent() -> wavesim.Run:
+    kernel = Kernel(264, work=UNEVEN)
+    items = [Launch(kernel, dependent=i > 0, trigger=i % 2 == 0) for i in range(6)]
+    return wavesim.simulate("h200", Program(items), seed=2)
+
+
+def clusters() -> wavesim.Run:
+    kernel = Kernel(960, 256, cluster=8, shared_memory=100_000, work=UNEVEN)
+    pairs = Kernel(500, 128, cluster=2, work=UNEVEN)
+    return wavesim.simulate("h200", Program([Launch(kernel), Launch(pairs, 1)]), seed=9)
+
+
+def tasks() -> wavesim.Run:
+    works = [Persistent(2_000, UNEVEN, how) for how in ("static", "atomic")]
+    return wavesim.simulate("h200", Program([Kernel(132, work=work) for work in works]), seed=4)
+
+
+def barriers() -> wavesim.Run:
+    work = GridSync(5, Duration.uniform(low_ns=100, high_ns=900))
+    return wavesim.simulate("h200", Kernel(264, cooperative=True, work=work), seed=6)
+
+
+def chain() -> wavesim.Run:
+    work = Chain(UNEVEN, Duration.constant(ns=300), 4)
+    return wavesim.simulate("h200", Kernel(1_500, work=work), seed=8)
+
+
+def xcds() -> wavesim.Run:
+    return wavesim.simulate("mi300x", Kernel(4_000, 256, work=UNEVEN), seed=1)
+
+
+def scaled() -> wavesim.Run:
+    device = wavesim.device("h200").scaled(sms=50).edited({"dispatch.refill_cycles": 3.0})
+    return wavesim.simulate(device, Kernel(2_000, 96, work=UNEVEN), seed=7)
+
+
+PROGRAMS: dict[str, Callable[[], wavesim.Run]] = {
+    made.__name__: made
+    for made in (
+        waves,
+        every_distribution,
+        ideal,
+        starved,
+        streams,
+        graph,
+        dependent,
+        clusters,
+        tasks,
+        barriers,
+        chain,
+        xcds,
+        scaled,
+    )
+}
