@@ -91,9 +91,9 @@ format: $(SETUP)  ## Format and sort all sources
 	$(BIN)/ruff format --quiet
 
 .PHONY: bench
-bench: $(RELEASE)  ## Speed: the engine, and what Python adds
-	cargo bench --package wavesim-benches
-	$(BIN)/python -m pytest benches --benchmark-only -q
+bench: $(RELEASE) wheel  ## Speed and size: the engine, what Python adds, and what one would write instead
+	cargo run --quiet --profile bench --package wavesim-benches
+	$(BIN)/python benches/python/compare.py
 
 .PHONY: demo
 demo: $(RELEASE)  ## Analyse a profile of a real training step on an H200: demo-output/

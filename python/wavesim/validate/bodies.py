@@ -61,7 +61,8 @@ REGISTERS_AROUND = 520.0
 
 REGISTERS_TURN = 240.0
 """``spin_regs``: one turn of its loop, 120 multiply-adds for each of two warps a scheduler; blocks
-on the same SM slow each other down in proportion."""
+on the same SM slow each other down in proportion. The loop is left up to a turn late; the middle is
+taken, with a turn for the registers' last sum."""
 
 GRAPH_CALL_NS = 7_700.0
 """What the host sees of a graph beside the time between its first start and its last end: the call
@@ -87,12 +88,6 @@ def unlogged(cycles: float) -> Duration:
     return Duration.uniform(low_cycles=low, high_cycles=low + POLL)
 
 
-def spin_regs(cycles: float, resident: int) -> Duration:
-    """``spin_regs`` with ``resident`` blocks on an SM."""
-    low = max(cycles, SHORTEST) + LOG + REGISTERS_AROUND + REGISTERS_TURN * resident
-    return Duration.uniform(low_cycles=low, high_cycles=low + POLL)
-
-
 @dataclass(frozen=True)
 class _Poll:
     """The waiting loop by its machine code: it is left at the first reading that is late enough."""
@@ -110,6 +105,12 @@ class _Poll:
 def _poll(first: float, resident_warps: int) -> _Poll:
     # Six instructions and a taken branch; two warps of one scheduler are in each other's way.
     return _Poll(first, 39.0 if resident_warps <= SCHEDULERS else 42.0)
+
+
+def spin_regs(cycles: float, resident: int) -> Duration:
+    """``spin_regs`` with ``resident`` blocks on an SM."""
+    low = max(cycles, SHORTEST) + LOG + REGISTERS_AROUND + REGISTERS_TURN * resident
+    return Duration.uniform(low_cycles=low, high_cycles=low + POLL)
 
 
 SCHEDULERS = 4

@@ -13,11 +13,12 @@ pub(super) fn check_barriers(device: &Device, program: &Program, footprints: &[F
         let held = held_at_once(device, kernel, footprint);
         if needs_all && kernel.ctas() > held {
             let who = format!(
-                "kernel `{}`: its grid barrier needs all {} CTAs at once and {} holds {held} (at most {} on each of {} SMs): \
+                "kernel `{}`: its grid barrier needs all {} CTAs at once and {} holds {held} ({}{} on each of {} SMs): \
                  CTAs 0 to {} wait at the barrier for CTAs {held} to {}, which wait for their slots",
                 kernel.name,
                 kernel.ctas(),
                 device.name,
+                if kernel.cluster > 1 || dealt_to(device).is_some() { "at most " } else { "" },
                 footprint.residency,
                 device.sm_count(),
                 held.saturating_sub(1),

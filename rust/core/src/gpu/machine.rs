@@ -95,8 +95,6 @@ pub(super) struct Machine<'a, P> {
     ctas: Option<CtaColumns>,
     digest: Digest,
     makespan: Time,
-    /// Polls in a row that found nothing new.
-    in_vain: usize,
     /// Operations whose last CTA has not ended.
     running_ops: usize,
     /// The kernel whose ending CTAs make room for its next ones, if nothing else has to be looked at.
@@ -177,7 +175,6 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             ctas: (options.detail == Detail::Ctas).then(CtaColumns::default),
             digest: Digest::default(),
             makespan: Time::ZERO,
-            in_vain: 0,
             running_ops,
             passing: None,
             eager: true,
@@ -202,17 +199,26 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             }
             self.check_horizon()?;
             if self.limit == Time::MAX {
-                // All that is left polls, and each has found nothing new since anything else happened.
-                let in_vain = self.in_vain > 2 * self.steps.len();
-                if self.dispatcher.returning.is_empty() && (self.steps.is_empty() || in_vain) {
+                if self.dispatcher.returning.is_empty() && (self.steps.is_empty() || self.polls_in_vain()) {
                     break;
                 }
             } else {
-                self.in_vain = 0;
                 self.run_kernels();
             }
         }
         if self.front_end.finished() { Ok(self.close(device)) } else { Err(self.deadlock()) }
+    }
+
+    /// Whether all that is left are CTAs that ask again and again whether a barrier has opened that nobody can open.
+    fn polls_in_vain(&self) -> bool {
+        let mut polls = 0;
+        for (standing, opens) in self.runs.values().filter_map(|run| run.sync.polls()) {
+            if opens {
+                return false;
+            }
+            polls += standing;
+        }
+        polls == self.steps.len() as u64
     }
 
     fn check_horizon(&self) -> Result<()> {
@@ -423,16 +429,9 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         let resident = self.sms.resident(place);
         let run = &mut self.runs[resident.kernel];
         match run.sync.next(resident.cta, place, now, &mut run.sampler) {
-            Next::At(at) => {
-                self.in_vain = 0;
-                return self.steps.push(at, place.0);
-            }
-            Next::Again(at) => {
-                self.in_vain += 1;
-                return self.steps.push(at, place.0);
-            }
+            Next::At(at) => return self.steps.push(at, place.0),
             Next::Waits => return,
-            Next::End => self.in_vain = 0,
+            Next::End => {}
         }
         if run.sync.wakes() {
             run.sync.ended(resident.cta, place.sm(), now, &mut self.woken);

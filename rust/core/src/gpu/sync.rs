@@ -32,8 +32,6 @@ pub(crate) enum Next {
     End,
     /// Its next step is then.
     At(Time),
-    /// It asked in vain whether it may go on, and asks again then.
-    Again(Time),
     /// The end of another CTA will let it go on.
     Waits,
 }
@@ -112,6 +110,14 @@ impl Sync {
     pub(crate) fn ended(&mut self, cta: u32, sm: SmId, now: Time, woken: &mut Vec<(Time, Place)>) {
         if let Self::Chain(chain) = self {
             chain.ended(cta, sm, now, woken);
+        }
+    }
+
+    /// CTAs that poll a grid barrier, and whether one of them is about to pass; none without a barrier.
+    pub(crate) fn polls(&self) -> Option<(u64, bool)> {
+        match self {
+            Self::Barrier(barrier) => Some(barrier.polls()),
+            _ => None,
         }
     }
 
@@ -239,6 +245,7 @@ pub(crate) struct Barrier {
     rounds: u32,
     /// Over all rounds.
     arrivals: u64,
+    passes: u64,
     arrive: Time,
     poll: Time,
     leave: Time,
@@ -263,6 +270,7 @@ impl Barrier {
             ctas: vec![cta; ctas as usize],
             rounds,
             arrivals: 0,
+            passes: 0,
             arrive: time(device.sync.barrier_arrive_cycles),
             // A poll that took no time at all would come back at the same moment for ever.
             poll: time(device.sync.barrier_poll_cycles).max(Time(1)),
@@ -290,17 +298,24 @@ impl Barrier {
         } else if self.arrivals >= (u64::from(state.passed) + 1) * count {
             state.polls = false;
             state.passed += 1;
+            self.passes += 1;
             let left = answer + self.leave;
             let last = state.passed == self.rounds;
             return Next::At(if last { left } else { left + state.work + self.arrive + way });
         }
-        Next::Again(answer + self.poll + way)
+        Next::At(answer + self.poll + way)
     }
 
     /// CTAs that have arrived at the next barrier, and how many it takes.
     fn arrived(&self) -> (u64, u64) {
         let count = self.ctas.len() as u64;
         (self.arrivals % count, count)
+    }
+
+    /// CTAs that poll, and whether the next poll lets one pass.
+    fn polls(&self) -> (u64, bool) {
+        let count = self.ctas.len() as u64;
+        (self.arrivals - self.passes, self.arrivals / count * count > self.passes)
     }
 }
 
