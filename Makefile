@@ -8,6 +8,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
+export PIP_QUIET := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -29,7 +31,7 @@ $(SETUP): requirements-dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "wavesim needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
 	@command -v cargo > /dev/null || { echo "wavesim is built with Rust; cargo is not on PATH"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	$(BIN)/python -m pip install --require-hashes -r $<
 	@touch $@
 
 $(RELEASE): $(SETUP) $(SOURCES)
@@ -65,8 +67,8 @@ browser:
 .PHONY: test-wheel
 test-wheel: wheel
 	rm -rf .venv/wheel && $(PYTHON) -m venv .venv/wheel
-	.venv/wheel/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	.venv/wheel/bin/python -m pip install --quiet --disable-pip-version-check --no-deps dist/*.whl
+	.venv/wheel/bin/python -m pip install --require-hashes -r requirements.lock
+	.venv/wheel/bin/python -m pip install --no-deps dist/*.whl
 	cd .venv/wheel && bin/python -I "$(CURDIR)/examples/first_run.py" && bin/wavesim devices > /dev/null
 	@rm -rf .venv/wheel
 

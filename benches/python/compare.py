@@ -1,7 +1,7 @@
 """wavesim from Python beside what one would write there: CTAs a second, and as ratios.
 
-Each is the best of several turns, taken in rotation, so that what else the machine does falls on all
-of them. Then what an import costs, what a small run costs, and how large the wheel is::
+Each is the best of several turns, taken in rotation, so that what else the machine does falls on
+all of them. Then what an import costs, what a small run costs, and how large the wheel is::
 
     python benches/python/compare.py [CTAS]
 """
@@ -36,18 +36,17 @@ def by_heapq(ctas: int) -> float:
 
 
 def by_simpy(ctas: int) -> float:
-    """Run the same model as processes that ask for one of the slots."""
+    """Run the same model as a process a slot, which takes one CTA after the other."""
     uniform = random.Random(1).uniform
     environment = simpy.Environment()
-    slots = simpy.Resource(environment, SLOTS)
+    left = iter(range(ctas))
 
-    def cta():
-        with slots.request() as slot:
-            yield slot
+    def slot():
+        for _ in left:
             yield environment.timeout(uniform(LOW_NS, HIGH_NS))
 
-    for _ in range(ctas):
-        environment.process(cta())
+    for _ in range(SLOTS):
+        environment.process(slot())
     environment.run()
     return environment.now
 
@@ -103,17 +102,21 @@ def small_runs() -> None:
 
 
 def imports() -> None:
-    """Time `import wavesim` in a fresh interpreter, without what the interpreter takes itself."""
-
-    def fresh(code: str) -> float:
-        command = [sys.executable, "-c", code]
-        return min(seconds(lambda: subprocess.run(command, check=True)) for _ in range(7))
-
-    bare, dependencies, all_of_it = map(
-        fresh, ("pass", "import numpy, polars, pydantic", "import wavesim")
-    )
-    print(f"  import wavesim                 {(all_of_it - bare) * 1e3:8.0f} ms", end="")
-    print(f" ({(all_of_it - dependencies) * 1e3:.0f} without numpy, polars and pydantic)")
+    """Time imports in fresh interpreters, without what the interpreter takes itself."""
+    codes = {
+        "nothing": "pass",
+        "numpy, polars, pydantic": "import numpy, polars, pydantic",
+        "wavesim": "import wavesim",
+    }
+    best = dict.fromkeys(codes, float("inf"))
+    for _ in range(9):
+        for name, code in codes.items():
+            command = [sys.executable, "-c", code]
+            took = seconds(lambda command=command: subprocess.run(command, check=True))
+            best[name] = min(best[name], took)
+    bare = best.pop("nothing")
+    for name, took in best.items():
+        print(f"  {'import ' + name:30} {(took - bare) * 1e3:8.0f} ms")
 
 
 def wheel() -> None:

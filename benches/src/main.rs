@@ -89,11 +89,9 @@ fn main() {
         memory(&device, &program);
         let mut best = [f64::INFINITY; 3];
         for _ in 0..TURNS {
-            let runs: [&dyn Fn() -> u64; 3] = [
-                &|| heap(ctas),
-                &|| engine(&device, &program, Detail::Kernels),
-                &|| engine(&device, &program, Detail::Ctas),
-            ];
+            let runs: [&dyn Fn() -> u64; 3] = [&|| heap(ctas), &|| engine(&device, &program, Detail::Kernels), &|| {
+                engine(&device, &program, Detail::Ctas)
+            }];
             for (best, run) in best.iter_mut().zip(runs) {
                 let start = Instant::now();
                 assert!(std::hint::black_box(run()) > 0);

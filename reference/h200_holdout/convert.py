@@ -30,8 +30,8 @@ def chosen(rows: pl.DataFrame, folder: Path, own: dict[str, Path]) -> pl.DataFra
     """Give what was measured without a problem, from the folder of each row's experiment."""
     parts = []
     for of_it in {folder, *own.values()}:
-        wanted = [name for name in rows["experiment"].unique() if own.get(name, folder) == of_it]
-        runs_of_it = rows.filter(pl.col("experiment").is_in(wanted))["run"]
+        wanted = [name for name in rows["experiment"].unique().to_list() if own.get(name, folder) == of_it]
+        runs_of_it = rows.filter(pl.col("experiment").is_in(wanted))["run"].to_list()
         found = read(of_it / "runs.csv").filter(pl.col("problem").is_null(), pl.col("run").is_in(runs_of_it))
         parts.append(found)
     return pl.concat(parts, how="vertical_relaxed")
@@ -43,7 +43,7 @@ def runs(first: Path, again: Path, own: dict[str, tuple[Path, Path]]) -> pl.Data
     one = chosen(rows, first, {name: folders[0] for name, folders in own.items()})
     two = chosen(rows, again, {name: folders[1] for name, folders in own.items()})
     table = rows.join(one.drop("problem"), on="run")
-    table = table.sort("run").join(two.select("run", *MEASURED), on="run", suffix="_again")
+    table = table.join(two.select("run", *MEASURED), on="run", suffix="_again").sort("run")
     for name in ONCE.values():
         of_it = [experiment for experiment, column in ONCE.items() if column == name]
         table = table.with_columns(pl.when(pl.col("experiment").is_in(of_it)).then(pl.col(name)).alias(name))

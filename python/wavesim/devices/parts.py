@@ -229,7 +229,7 @@ class SyncTimings(Spec):
     """By how much a round trip is shorter in the word's own half of L2, and longer in the
     other."""
     backlog_requests: FiniteFloat
-    """A word at which more requests than this wait serves them more slowly."""
+    """A polled word at which more requests than this wait serves them more slowly."""
     backlog_factor: FiniteFloat
     """By which factor."""
     barrier_arrive_cycles: FiniteFloat

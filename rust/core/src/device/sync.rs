@@ -15,7 +15,7 @@ pub struct SyncTimings {
     pub atomic_latency_cycles: f64,
     /// By how much a round trip is shorter in the word's own half of L2, and longer in the other.
     pub atomic_half_cycles: f64,
-    /// A word at which more requests than this wait serves them more slowly.
+    /// A polled word at which more requests than this wait serves them more slowly.
     pub backlog_requests: f64,
     /// By which factor.
     pub backlog_factor: f64,

@@ -52,7 +52,7 @@ impl Sync {
                 Self::Static(StaticTasks::new(tasks, kernel.ctas(), overhead, startup, sampler))
             }
             Work::Persistent { tasks, schedule: Tasks::Atomic, overhead, startup, .. } => Self::Counter(Counter {
-                word: Word::new(device),
+                word: Word::new(device, false),
                 tasks,
                 taken: 0,
                 overhead: time(overhead),
@@ -62,7 +62,7 @@ impl Sync {
             Work::Chain { ref needs, .. } => {
                 let ctas = kernel.ctas() as usize;
                 let after = second.map_or_else(Vec::new, |mut second| (0..ctas).map(|_| second.next()).collect());
-                Self::Chain(Chain::new(after, needs, arrays, Word::new(device)))
+                Self::Chain(Chain::new(after, needs, arrays, Word::new(device, false)))
             }
             Work::GridSync { rounds, .. } => Self::Barrier(Barrier::new(rounds, kernel.ctas(), device)),
         }
@@ -171,7 +171,8 @@ struct Word {
 }
 
 impl Word {
-    fn new(device: &Device) -> Self {
+    /// `polled`: whether CTAs poll the word, and so fall behind once too many do.
+    fn new(device: &Device, polled: bool) -> Self {
         let timings: &SyncTimings = &device.sync;
         let time = |cycles: f64| Time(device.clock.cycles_to_ps(cycles).round() as u64);
         let spread = if device.l2.halves > 1 { timings.atomic_half_cycles } else { 0.0 };
@@ -186,7 +187,7 @@ impl Word {
         Self {
             service: time(service),
             backlog: time(service * timings.backlog_requests),
-            slow_service: time(service * timings.backlog_factor),
+            slow_service: time(service * if polled { timings.backlog_factor } else { 1.0 }),
             ways,
             free: Time::ZERO,
         }
@@ -266,7 +267,7 @@ impl Barrier {
         let time = |cycles: f64| Time(device.clock.cycles_to_ps(cycles).round() as u64);
         let cta = AtBarrier { work: Time::ZERO, passed: 0, polls: false };
         Self {
-            word: Word::new(device),
+            word: Word::new(device, true),
             ctas: vec![cta; ctas as usize],
             rounds,
             arrivals: 0,

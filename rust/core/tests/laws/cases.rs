@@ -51,9 +51,7 @@ impl Case {
             Item::Graph(graph) => graph.items.as_slice(),
             other => std::slice::from_ref(other),
         });
-        items
-            .filter_map(|item| if let Item::Launch(launch) = item { Some(launch) } else { None })
-            .collect()
+        items.filter_map(|item| if let Item::Launch(launch) = item { Some(launch) } else { None }).collect()
     }
 
     /// The kernels of the launches.

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use wavesim::device::{Deal, catalogue};
-use wavesim::workload::{Duration, Kernel, Span, Work};
-use wavesim::{Dispatcher, Error};
+use wavesim::workload::{Duration, Item, Kernel, Launch, Program, Span, Work};
+use wavesim::{Dispatcher, Error, Options};
 
 use super::cases::{Case, cases, config, shape_of, single_kernels};
 use super::view::{of_kernel, rows};
@@ -103,4 +103,23 @@ fn a_device_without_clusters_refuses_them() {
         let refused = case.simulate_with(&case.options).unwrap_err().to_string();
         assert!(refused.contains("on a device without clusters"), "{refused}");
     }
+}
+
+#[test]
+fn beside_another_kernel_an_sm_takes_no_more_clusters_than_alone() {
+    let device = catalogue::device("h200").unwrap().scaled(2).unwrap();
+    let work = Work::Duration(Duration::Constant(Span::Ns(50_000.0)));
+    let guest = Kernel { work: work.clone(), registers: 16, ..Kernel::of(2, 32) };
+    let clustered = Kernel { work, registers: 16, cluster: 2, ..Kernel::of(60, 96) };
+    let residency = device.occupancy(&shape_of(&clustered)).ctas_per_sm as usize;
+    assert_eq!(residency, 8);
+    let items = (0..2).map(|kernel| {
+        Item::Launch(Launch { kernel, stream: kernel as u32, at_ns: None, dependent: false, trigger: false })
+    });
+    let program = Program { kernels: vec![guest, clustered], items: items.collect(), ..Program::default() };
+    let case = Case { device, program, arrays: vec![], options: Options::default() };
+    let rows = of_kernel(&rows(&case.simulate()), 1);
+    let first = rows.iter().map(|row| row.end).min().unwrap();
+    let beside = rows.iter().filter(|row| row.sm == 0 && row.start < first).count();
+    assert!(beside <= residency, "{beside} on SM 0, {residency} alone");
 }

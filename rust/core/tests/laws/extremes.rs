@@ -4,7 +4,7 @@ use wavesim::device::{Device, catalogue};
 use wavesim::workload::{Copy, Duration, Item, Kernel, Launch, Program, Record, Span, Work};
 use wavesim::{Detail, Error, Options};
 
-use super::cases::{Case, shape_of};
+use super::cases::Case;
 
 /// 50 days, in nanoseconds.
 const LONGEST: f64 = 4.32e15;
@@ -66,20 +66,18 @@ fn cycles_of_the_slowest_clock_do_not_overflow_time() {
 }
 
 #[test]
-fn a_device_may_hold_more_ctas_an_sm_than_any_of_today() {
+fn a_device_may_hold_as_many_ctas_an_sm_as_slots_are_simulated_and_no_more() {
     let mut device = h200().scaled(3).unwrap();
-    (device.limits.ctas, device.limits.warps, device.limits.threads) = (100, 100, 3_200);
+    (device.limits.ctas, device.limits.warps, device.limits.threads) = (64, 100, 3_200);
     device.limits.barriers = None;
     device.validate().unwrap();
     let work = Work::Duration(Duration::Constant(Span::Ns(5_000.0)));
     let kernel = Kernel { work, registers: 16, ..Kernel::of(1_000, 32) };
-    let residency = device.occupancy(&shape_of(&kernel)).ctas_per_sm;
-    assert_eq!(residency, 100);
+    assert_eq!(Case::ideal(device.clone(), kernel.clone()).simulate().slots, 3 * 64);
+    device.limits.ctas = 65;
     let case = Case::ideal(device, kernel);
-    match case.simulate_with(&case.options) {
-        Ok(run) => assert_eq!(run.slots, 300),
-        Err(error) => assert!(matches!(error, Error::Invalid { .. }), "{error}"),
-    }
+    let error = case.simulate_with(&case.options).map(|run| run.slots).unwrap_err();
+    assert!(matches!(&error, Error::Invalid { field, .. } if field == "device.limits.ctas"), "{error}");
 }
 
 #[test]
