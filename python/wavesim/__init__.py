@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from wavesim import errors
 from wavesim._wavesim import __version__
-from wavesim.analyze import Analysis, analyze
+from wavesim.analyze import analyze
 from wavesim.devices import Device, Occupancy, device, devices, occupancies, occupancy
 from wavesim.run import Run
 from wavesim.simulate import simulate
@@ -41,6 +41,7 @@ from wavesim.workload import (
 )
 
 if TYPE_CHECKING:
+    from wavesim.analyze import Analysis
     from wavesim.diagnose import Diagnosis, Finding
     from wavesim.io import Trace, read
     from wavesim.io.scenario import Scenario, read_scenario
@@ -83,6 +84,7 @@ __all__ = [
 
 # What not every use needs is loaded when it is first asked for.
 _LATER = {
+    "Analysis": "wavesim.analyze",
     "Diagnosis": "wavesim.diagnose",
     "Finding": "wavesim.diagnose",
     "Scenario": "wavesim.io.scenario",

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-import numpy as np
 from pydantic import Field
 
 from wavesim.errors import InvalidInput
@@ -31,7 +30,10 @@ Time = Annotated[float, Field(ge=0, le=LONGEST_NS, allow_inf_nan=False)]
 """A length of time: its unit stands in the field's name."""
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
-Ids: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
+if TYPE_CHECKING:
+    import numpy as np
+
+    Ids: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 @cache
@@ -245,6 +247,8 @@ class Function(Duration):
 
     def of(self, count: int) -> PerCta:
         """Give the values for ids 0 to ``count - 1``."""
+        import numpy as np  # noqa: PLC0415 (loaded when there are arrays)
+
         unit = self.unit
         values = getattr(self, unit)(np.arange(count))
         if np.ndim(values) != 1 or np.shape(values)[0] != count:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from pydantic_core import to_json
 
 from wavesim import _wavesim
@@ -19,11 +18,13 @@ from wavesim.durations import Bimodal, Duration, LogNormal, PerCta
 from wavesim.errors import InvalidInput
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from wavesim.workload import Copy, Graph, Kernel, Launch, Program, Record, Wait
 
-__all__ = ["Wire", "check_kernel", "single_launch", "translated", "wire_of"]
+    Array = np.ndarray[tuple[int], np.dtype[np.float64]]
 
-Array = np.ndarray[tuple[int], np.dtype[np.float64]]
+__all__ = ["Wire", "check_kernel", "single_launch", "translated", "wire_of"]
 
 _ENGINE_KINDS = {"lognormal": "log_normal"}
 _EMPTY = {"duration": {"constant": {"ns": 0.0}}}

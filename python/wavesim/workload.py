@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-import numpy as np
 from pydantic import BeforeValidator, Field
 
 from wavesim.devices import Device
@@ -102,6 +101,10 @@ class GridSync(Editable, Spec):
 
 def _lists(needs: Any) -> Any:
     """Read one list of CTA numbers, or several, as a tuple of lists."""
+    if isinstance(needs, int):
+        return needs
+    import numpy as np  # noqa: PLC0415 (loaded when there are arrays)
+
     if not np.ndim(needs) and not isinstance(needs, list | tuple):
         return needs
     several = isinstance(needs, list | tuple) and len(needs) > 0 and np.ndim(needs[0]) > 0

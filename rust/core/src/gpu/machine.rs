@@ -235,10 +235,13 @@ impl<'a, P: Dispatch> Machine<'a, P> {
     /// times, kernels and visits of the dispatcher come before slots that come back, and these before CTAs.
     fn run_ctas(&mut self) {
         for _ in 0..EVENTS_BETWEEN_CHECKS {
-            let returning = self.dispatcher.returning.front().map_or(Time::MAX, |slot| slot.at);
-            if self.looks_ahead_to(returning) {
-                self.on_return(returning);
-                continue;
+            let mut returning = Time::MAX;
+            if let Some(slot) = self.dispatcher.returning.front() {
+                returning = slot.at;
+                if self.looks_ahead(self.sms.resident(slot.place).kernel, slot.at) {
+                    self.on_return(returning);
+                    continue;
+                }
             }
             let step = self.steps.peek().unwrap_or(Time::MAX);
             let now = returning.min(step);
@@ -450,8 +453,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         self.makespan = self.makespan.max(now);
         self.record(place, resident, now);
         let back = self.dispatcher.policy.reusable(now, place.sm(), cold);
-        let same = self.passing == Some(resident.kernel) && self.dispatcher.returning.is_empty();
-        if same && self.looks_ahead_to(back) {
+        if self.dispatcher.returning.is_empty() && self.looks_ahead(resident.kernel, back) {
             return self.pass_on(place, resident.kernel, now, back);
         }
         self.resident_ctas -= 1;
@@ -466,12 +468,14 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         }
     }
 
-    /// Whether a slot that comes back at `back` can be given away already now: if a plain kernel has the machine, and nothing
-    /// that happens until then could change what is placed there. The result is the same, since slots come back in order;
-    /// this only saves the queue of returning slots for the many CTAs of such a kernel.
+    /// Whether a slot of this kernel that comes back at `back` can be given away already now: if the kernel is plain and has
+    /// its turn, so that just one more of its CTAs goes there, and nothing that happens until then could change that. The
+    /// result is the same, since slots come back in order; this only saves the queue of returning slots for the many CTAs of
+    /// such a kernel.
     #[inline]
-    fn looks_ahead_to(&self, back: Time) -> bool {
-        self.passing.is_some_and(|kernel| self.runs[kernel].left() > 1)
+    fn looks_ahead(&self, kernel: KernelId, back: Time) -> bool {
+        self.passing == Some(kernel)
+            && self.runs[kernel].left() > 1
             && back < self.limit
             && self.books.as_ref().is_some_and(|books| back < books.window_end())
     }
@@ -484,8 +488,9 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         let (number, work) = run.take(0);
         let sm = place.sm();
         let warps = run.footprint.warps;
+        let cold = self.sms.is_new_to(sm, kernel);
         let others = self.sms.resident_warps(sm) - warps;
-        let start = self.dispatcher.policy.start(back, sm, warps, others, false, work);
+        let start = self.dispatcher.policy.start(back, sm, warps, others, cold, work);
         let cta = run.started(number, start.first);
         let latency = start.first - back;
         run.times.dispatch_ps += u128::from(latency.0);
@@ -630,5 +635,62 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             who.join("; ")
         };
         Error::Deadlock { at_ns: self.makespan.0 / 1000, who }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::device::catalogue;
+    use crate::gpu::policy::hardware::Hardware;
+    use crate::workload::{Duration, Item, Kernel, Launch, Span, Work};
+
+    fn outcome(program: &Program, seed: u64, eager: bool) -> Records {
+        let device = catalogue::device("h200").expect("the catalogue has it");
+        let options = Options { seed, ..Options::default() };
+        let (policy, groups) = (Hardware::new(&device, seed), Groups::new(&device));
+        let mut machine = Machine::new(&device, program, &[], &options, policy, groups)
+            .expect("the program is valid");
+        machine.eager = eager;
+        machine.run(&device, &mut || false).expect("the program runs")
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Giving slots away ahead of time is a short cut: it must lead to the same run, to the picosecond.
+        #[test]
+        fn looking_ahead_changes_nothing(
+            seed in any::<u64>(),
+            grids in prop::collection::vec((1..6000_u32, 1..9_u32, 0.0..3_000.0, 1.0..4.0), 1..4),
+            streams in 1..3_u32,
+        ) {
+            let kernels: Vec<Kernel> = grids
+                .iter()
+                .map(|&(ctas, warps, low, spread)| {
+                    let (low, high) = (Span::Ns(low), Span::Ns(low * spread));
+                    let work = Work::Duration(Duration::Uniform { low, high });
+                    Kernel { work, ..Kernel::of(ctas, 32 * warps) }
+                })
+                .collect();
+            let launch = |kernel| Launch {
+                kernel,
+                stream: kernel as u32 % streams,
+                at_ns: None,
+                dependent: false,
+                trigger: false,
+            };
+            let items = (0..kernels.len()).map(|kernel| Item::Launch(launch(kernel))).collect();
+            let program = Program { kernels, items, ..Program::default() };
+            let (ahead, in_order) = (outcome(&program, seed, true), outcome(&program, seed, false));
+            prop_assert_eq!(ahead.digest, in_order.digest);
+            prop_assert_eq!(ahead.makespan, in_order.makespan);
+            for account in Account::ALL {
+                prop_assert_eq!(ahead.ledger.total(account), in_order.ledger.total(account));
+            }
+            prop_assert_eq!(ahead.kernels.complete, in_order.kernels.complete);
+        }
     }
 }

@@ -213,6 +213,7 @@ impl Sms {
     /// Puts a CTA in the place of one of the same launch that has ended.
     #[inline]
     pub(crate) fn replace(&mut self, place: Place, cta: Resident) {
+        self.sms[place.sm()].last_kernel = Some(cta.kernel);
         self.residents[place.0 as usize] = cta;
     }
 
