@@ -147,6 +147,7 @@ def _simulated(run: Run, change: Change | None) -> tuple[Change, float] | None:
             seed=run.seed,
             detail="kernels",
             dispatcher=change.dispatcher,
+            first_sms=run.first_sms if change.dispatcher == "hardware" else (),
         )
     except (InvalidInput, Deadlock):
         return None

@@ -16,6 +16,7 @@ from wavesim.text import counted, time_text
 from wavesim.workload import Program
 
 if TYPE_CHECKING:
+    from wavesim.compare import Comparison
     from wavesim.diagnose import Diagnosis
     from wavesim.plots import Plots
 
@@ -32,7 +33,8 @@ class Run:
     are first asked for. Two runs are equal when all their CTAs ran at the same times in the same
     places, told by ``digest``.
 
-    - ``device``, ``program``, ``seed``, ``detail``, ``dispatcher``: what was simulated.
+    - ``device``, ``program``, ``seed``, ``detail``, ``dispatcher``, ``first_sms``: what was
+      simulated.
     - ``makespan_ps``, ``makespan_ns``: from the first host issue to the end of the last item.
     - ``slots``: the most CTAs that the device holds at once in this run, were it full.
     - ``digest``: 16 hex digits, equal for equal input on any machine.
@@ -45,6 +47,7 @@ class Run:
     seed: int
     detail: Detail
     dispatcher: Dispatcher
+    first_sms: tuple[int, ...]
     makespan_ps: int
     slots: int
     digest: str
@@ -64,6 +67,7 @@ class Run:
         slots: int,
         digest: str,
         version: str,
+        first_sms: Sequence[int] = (),
         notes: Sequence[str] = (),
     ) -> None:
         vars(self).update(
@@ -73,6 +77,7 @@ class Run:
             seed=seed,
             detail=detail,
             dispatcher=dispatcher,
+            first_sms=tuple(first_sms),
             makespan_ps=makespan_ps,
             slots=slots,
             digest=digest,
@@ -141,6 +146,21 @@ class Run:
         from wavesim.diagnose import diagnose  # noqa: PLC0415 (simulates; loaded when asked for)
 
         return diagnose(self)
+
+    def compare(self, table: pl.DataFrame) -> Comparison:
+        """Compare with a log of the same blocks: when each ran, and on which SM.
+
+        Args:
+            table: a row a block: ``cta`` (linear over the run's kernels, in issue order), ``smid``,
+                ``start_ns`` and ``end_ns`` from any origin. Other columns are left alone.
+
+        Raises:
+            InvalidInput: a column is missing or has other values, the blocks are not those of the
+                run, or the run recorded kernels only.
+        """
+        from wavesim.compare import compare  # noqa: PLC0415 (loaded when asked for)
+
+        return compare(self, table)
 
     @property
     def plot(self) -> Plots:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 from wavesim import _wavesim
@@ -24,6 +25,7 @@ def simulate(
     seed: int = 0,
     detail: Literal["ctas", "kernels"] = "ctas",
     dispatcher: Literal["hardware", "ideal"] = "hardware",
+    first_sms: Sequence[int] = (),
 ) -> Run:
     """Simulate a program, or one launch of a kernel, on a device.
 
@@ -35,6 +37,10 @@ def simulate(
             and needs no memory for CTAs.
         dispatcher: ``"hardware"``, as the device has it; or ``"ideal"``, which gives every free
             slot away at once and for nothing.
+        first_sms: where the hardware's dispatcher begins: an SM of the GPC that it visits first,
+            and one of the left-over TPC that is first among those, in either order. On the device
+            that is where earlier launches left off; a log shows it. What is not given follows from
+            the seed.
 
     Raises:
         InvalidInput: a value that can't be, with the path of its field.
@@ -56,6 +62,7 @@ def simulate(
     _one_of("dispatcher", dispatcher, get_args(Dispatcher))
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
         raise InvalidInput(f"seed: must be from 0 to 2^64 - 1 (got {seed!r})", "seed", seed)
+    first = _first_sms(first_sms, target)
 
     wire, notes = whole.wire, tuple[str, ...]()
     if any(isinstance(launch.kernel.work, Measured) for launch in whole.launches()):
@@ -63,7 +70,7 @@ def simulate(
         wire, notes = wire_of(whole, solved.works), solved.notes
     try:
         records = _wavesim.simulate(
-            target.machine, wire.program, wire.arrays, seed, detail, dispatcher
+            target.machine, wire.program, wire.arrays, seed, detail, dispatcher, first
         )
     except InvalidInput as error:
         found = translated(error, wire.paths)
@@ -75,6 +82,7 @@ def simulate(
         seed=seed,
         detail=detail,
         dispatcher=dispatcher,
+        first_sms=first,
         makespan_ps=records.makespan_ps,
         slots=records.slots,
         digest=records.digest,
@@ -87,6 +95,19 @@ def _one_of(field: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         names = " or ".join(repr(choice) for choice in choices)
         raise InvalidInput(f"{field}: must be {names} (got {value!r})", field, value)
+
+
+def _first_sms(first_sms: Sequence[int], device: Device) -> tuple[int, ...]:
+    """Check what the engine could not be given."""
+    first = tuple(first_sms)
+    if len(first) > 2:
+        why = f"first_sms: must be at most two SMs (got {len(first)})"
+        raise InvalidInput(why, "first_sms", first)
+    for i, sm in enumerate(first):
+        if isinstance(sm, bool) or not isinstance(sm, int) or not 0 <= sm < device.sms:
+            why = f"first_sms[{i}]: SM numbers run from 0 to {device.sms - 1} (got {sm!r})"
+            raise InvalidInput(why, f"first_sms[{i}]", sm)
+    return first
 
 
 def _of_kernel(error: InvalidInput) -> InvalidInput:

@@ -1,8 +1,8 @@
 """Saved runs: a folder of Parquet files with a manifest.
 
-``manifest.json`` says what was simulated (version, device, program, seed, detail, dispatcher), what
-came of it (makespan, slots, digest) and which files belong to it, with their SHA-256. Any Parquet
-reader reads the frames; :func:`load` makes a run of them again.
+``manifest.json`` says what was simulated (version, device, program, seed, detail, dispatcher, first
+SMs), what came of it (makespan, slots, digest) and which files belong to it, with their SHA-256.
+Any Parquet reader reads the frames; :func:`load` makes a run of them again.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ def save(run: Run, folder: str | os.PathLike[str]) -> None:
             "seed": run.seed,
             "detail": run.detail,
             "dispatcher": run.dispatcher,
+            "first_sms": run.first_sms,
             "makespan_ps": run.makespan_ps,
             "slots": run.slots,
             "digest": run.digest,
@@ -115,6 +116,7 @@ def load(folder: str | os.PathLike[str]) -> Run:
             seed=manifest["seed"],
             detail=manifest["detail"],
             dispatcher=manifest["dispatcher"],
+            first_sms=manifest.get("first_sms", ()),
             makespan_ps=manifest["makespan_ps"],
             slots=manifest["slots"],
             digest=manifest["digest"],

@@ -1,5 +1,7 @@
 //! What a caller can cause is an error; a broken invariant of the model is a panic.
 
+use std::fmt;
+
 use thiserror::Error;
 
 /// Why a simulation, a device or a workload was refused, or could not go on.
@@ -43,7 +45,8 @@ pub enum Error {
 
 impl Error {
     /// A value that can't be.
-    pub fn invalid(field: impl Into<String>, value: impl ToString, why: impl Into<String>) -> Self {
+    #[allow(clippy::needless_pass_by_value)] // so that numbers can be given as they are
+    pub fn invalid(field: impl Into<String>, value: impl fmt::Display, why: impl Into<String>) -> Self {
         Self::Invalid { field: field.into(), value: value.to_string(), why: why.into() }
     }
 

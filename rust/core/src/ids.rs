@@ -23,7 +23,7 @@ macro_rules! id {
         impl Id for $name {
             #[inline]
             fn from_index(index: usize) -> Self {
-                debug_assert!(index <= <$repr>::MAX as usize);
+                debug_assert!(<$repr>::try_from(index).is_ok());
                 Self(index as $repr)
             }
             #[inline]

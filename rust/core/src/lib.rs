@@ -29,7 +29,7 @@
 //! let makespan_us = run.makespan.ns() / 1e3;
 //! let slot_time = run.slots as f64 * run.makespan.0 as f64;
 //! let busy = run.ledger.total(Account::Busy) as f64 / slot_time;
-//! assert!((55.0..65.0).contains(&makespan_us)); // ten waves, and what dispatch and launch cost
+//! assert!((52.0..60.0).contains(&makespan_us)); // ten waves, and what dispatch and launch cost
 //! assert!((0.75..0.95).contains(&busy));
 //! # Ok::<(), wavesim::Error>(())
 //! ```

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::gpu;
+use crate::ids::SmId;
 use crate::records::Records;
 use crate::workload::Program;
 
@@ -40,6 +41,32 @@ pub struct Options {
     pub detail: Detail,
     /// Which dispatcher.
     pub dispatcher: Dispatcher,
+    /// Where the hardware's dispatcher begins: an SM of the GPC that it visits first, and one of the left-over TPC that is
+    /// first among those, in either order. What is not given follows from the seed.
+    ///
+    /// On the device it is where earlier launches left off. A log shows it, and its placement can then be repeated.
+    pub first_sms: [Option<SmId>; 2],
+}
+
+impl Options {
+    fn validate(&self, device: &Device) -> Result<()> {
+        let groups = || device.topology.gpcs.iter().flat_map(|gpc| &gpc.groups);
+        let mut seen = [false; 2];
+        for (i, sm) in self.first_sms.iter().enumerate().filter_map(|(i, sm)| Some((i, (*sm)?))) {
+            let refused = |why: String| Err(Error::invalid(format!("first_sms[{i}]"), sm, why));
+            if self.dispatcher == Dispatcher::Ideal {
+                return refused("the ideal dispatcher always begins with the first GPC".into());
+            }
+            let Some(group) = groups().find(|group| group.sms.contains(&sm)) else {
+                return refused(format!("SM numbers run from 0 to {}", device.sm_count() - 1));
+            };
+            let kind = usize::from(group.is_left_over());
+            if std::mem::replace(&mut seen[kind], true) {
+                return refused(format!("the other one is in {} too", ["a whole GPC", "a left-over TPC"][kind]));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Simulates a program on a device.
@@ -77,5 +104,6 @@ pub fn simulate(
     device.validate().map_err(|e| e.within("device"))?;
     program.validate(&lengths).map_err(|e| e.within("program"))?;
     program.validate_lists(arrays).map_err(|e| e.within("program"))?;
+    options.validate(device)?;
     gpu::run(device, program, arrays, options, interrupted)
 }

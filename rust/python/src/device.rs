@@ -30,12 +30,7 @@ pub(crate) fn catalogue_device(py: Python<'_>, name: &str) -> PyResult<String> {
 
 /// A device that the catalogue does not have, from its compute capability and number of SMs, as JSON.
 #[pyfunction]
-pub(crate) fn generic_device(
-    py: Python<'_>,
-    capability: &str,
-    title: &str,
-    sms: usize,
-) -> PyResult<String> {
+pub(crate) fn generic_device(py: Python<'_>, capability: &str, title: &str, sms: usize) -> PyResult<String> {
     let device = capability.parse().and_then(|capability| catalogue::generic(&capability, title, sms));
     answer(py, device).map(|device| device.to_json())
 }
@@ -57,8 +52,8 @@ pub(crate) fn scaled_device(py: Python<'_>, json: &str, sms: usize) -> PyResult<
 /// The residency of one shape (JSON), as JSON.
 #[pyfunction]
 pub(crate) fn occupancy(py: Python<'_>, machine: &Machine, shape: &str) -> PyResult<String> {
-    let shape: Result<Shape> = serde_json::from_str(shape)
-        .map_err(|error| Error::invalid("shape", shape, error.to_string()));
+    let shape: Result<Shape> =
+        serde_json::from_str(shape).map_err(|error| Error::invalid("shape", shape, error.to_string()));
     let shape = answer(py, shape)?;
     json(&machine.device.occupancy(&shape))
 }
@@ -110,6 +105,5 @@ pub(crate) fn occupancies(
 }
 
 fn json<T: serde::Serialize>(value: &T) -> PyResult<String> {
-    serde_json::to_string(value)
-        .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
+    serde_json::to_string(value).map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
 }

@@ -26,7 +26,12 @@ pub(crate) fn enter<T: Send>(
         let mut asked = Instant::now();
         let mut interrupted = || {
             if raised.is_none() && asked.elapsed() >= SIGNAL_INTERVAL {
-                raised = Python::attach(|py| py.check_signals()).err();
+                #[expect(
+                    clippy::redundant_closure_for_method_calls,
+                    reason = "the method alone does not live long enough"
+                )]
+                let checked = Python::attach(|py| py.check_signals());
+                raised = checked.err();
                 asked = Instant::now();
             }
             raised.is_some()

@@ -9,7 +9,7 @@ use arrow_array::types::{Decimal128Type, Float64Type, UInt16Type, UInt32Type, UI
 use arrow_array::{ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch, RecordBatchIterator, StringArray};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use wavesim::device::{Device, Occupancy, Shape};
+use wavesim::device::{Device, Occupancy};
 use wavesim::engine::Time;
 use wavesim::records::{Account, CtaColumns, KernelColumns, Ledger, SmColumns};
 use wavesim::workload::{Kernel, Program};
@@ -141,7 +141,7 @@ pub(crate) fn kernels(columns: KernelColumns, device: &Device, program: &Program
         .kernels
         .iter()
         .map(|kernel| {
-            let occupancy = device.occupancy(&shape(kernel));
+            let occupancy = device.occupancy(&kernel.shape());
             let limiter = occupancy.limiter();
             (occupancy, limiter)
         })
@@ -194,19 +194,6 @@ pub(crate) fn kernels(columns: KernelColumns, device: &Device, program: &Program
         head.into_iter().chain(times).map(|(name, column)| (name, column, name == "launch_gap_ns")),
     )
     .expect("a run's kernel columns have one length")
-}
-
-fn shape(kernel: &Kernel) -> Shape {
-    Shape {
-        threads: kernel.threads(),
-        registers: kernel.registers,
-        shared_bytes: kernel.shared_memory,
-        barriers: kernel.barriers,
-        cluster: kernel.cluster,
-        cluster_launch: kernel.cluster_launch,
-        non_portable_cluster: kernel.non_portable_cluster,
-        ..Shape::default()
-    }
 }
 
 /// For each kernel the time in which nothing ran in front of it: from the last end of what started before, to its start.

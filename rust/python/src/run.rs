@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use arrow_array::RecordBatch;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use wavesim::ids::SmId;
 use wavesim::records::{Ledger, Records};
 use wavesim::workload::Program;
 use wavesim::{Detail, Options};
@@ -97,8 +98,10 @@ impl RunRecords {
     }
 }
 
-/// Simulates a program on a machine. `detail` is `kernels` or `ctas`, `dispatcher` is `hardware` or `ideal`.
+/// Simulates a program on a machine. `detail` is `kernels` or `ctas`, `dispatcher` is `hardware` or `ideal`; `first_sms` are
+/// up to two SMs.
 #[pyfunction]
+#[allow(clippy::too_many_arguments)]
 pub(crate) fn simulate(
     py: Python<'_>,
     machine: &Machine,
@@ -107,8 +110,14 @@ pub(crate) fn simulate(
     seed: u64,
     detail: &str,
     dispatcher: &str,
+    first_sms: Vec<u16>,
 ) -> PyResult<RunRecords> {
-    let options = Options { seed, detail: choice("detail", detail)?, dispatcher: choice("dispatcher", dispatcher)? };
+    let options = Options {
+        seed,
+        detail: choice("detail", detail)?,
+        dispatcher: choice("dispatcher", dispatcher)?,
+        first_sms: [0, 1].map(|i| first_sms.get(i).copied().map(SmId)),
+    };
     let numbers: Vec<&[f64]> = arrays.iter().map(Numbers::as_slice).collect();
     enter(py, |interrupted| {
         let program = parse(program)?;

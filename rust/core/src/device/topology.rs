@@ -56,6 +56,11 @@ impl Gpc {
 }
 
 impl Group {
+    /// Whether these SMs are left over from incomplete GPCs and not one of the whole.
+    pub fn is_left_over(&self) -> bool {
+        self.max_cluster.is_some()
+    }
+
     /// Whether a cluster of `size` CTAs can lie here: each of its CTAs has an SM of its own.
     pub fn takes_cluster(&self, size: u32) -> bool {
         size as usize <= self.sms.len() && self.max_cluster.is_none_or(|max| size <= max)

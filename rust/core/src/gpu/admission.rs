@@ -1,6 +1,6 @@
 //! What is found out before a run: what a CTA of each kernel takes, and whether the device can run it at all.
 
-use crate::device::{Deal, Device, Shape};
+use crate::device::{Deal, Device};
 use crate::error::{Error, Result};
 use crate::workload::{Kernel, Program, Work};
 
@@ -61,17 +61,7 @@ pub(super) fn footprints(device: &Device, program: &Program) -> Result<Vec<Footp
         .enumerate()
         .map(|(i, kernel)| {
             let field = format!("program.kernels[{i}]");
-            let shape = Shape {
-                threads: kernel.threads(),
-                registers: kernel.registers,
-                accumulation_registers: 0,
-                shared_bytes: kernel.shared_memory,
-                barriers: kernel.barriers,
-                cluster: kernel.cluster,
-                cluster_launch: kernel.cluster_launch || kernel.cluster > 1,
-                non_portable_cluster: kernel.non_portable_cluster,
-            };
-            let occupancy = device.occupancy(&shape);
+            let occupancy = device.occupancy(&kernel.shape());
             match occupancy.refusal {
                 Some(refusal) => Err(Error::CannotLaunch {
                     field,

@@ -45,8 +45,8 @@ pub(crate) struct Dispatcher<P> {
     pub(crate) returning: VecDeque<Returning>,
     /// The next visit of the placement that is under way.
     pub(crate) visit: Option<Visit>,
-    /// The SMs that get a CTA, when the head has fewer left than there are SMs with room.
-    chosen: Option<IdVec<SmId, bool>>,
+    /// How many CTAs each SM gets in this pass over the machine, when the head has too few left to fill it.
+    shares: Option<IdVec<SmId, u32>>,
     /// The load of the SMs that the next cluster in each cell would get, while a kernel of clusters is placed.
     layers: Vec<Option<u32>>,
     cluster: Vec<SmId>,
@@ -75,7 +75,7 @@ impl<P: Dispatch> Dispatcher<P> {
             arrivals: 0,
             returning: VecDeque::new(),
             visit: None,
-            chosen: None,
+            shares: None,
             layers: Vec::new(),
             cluster: Vec::new(),
         }
@@ -111,26 +111,17 @@ impl<P: Dispatch> Dispatcher<P> {
     /// Begins to place the head going round.
     fn go_round(&mut self, now: Time, runs: &Runs<'_>, sms: &Sms) {
         self.visit = None;
-        self.chosen = None;
+        self.shares = None;
         let Some(head) = self.head() else { return };
         let run = &runs[head];
         if run.cluster_launch() {
             self.look_at_layers(run, sms);
-        } else {
-            let fits = |sm: &&SmId| sms.fits(**sm, &run.footprint);
-            let groups = 0..self.groups.count();
-            let count = |group| self.groups.sms(group).iter().filter(fits).count();
-            let room: usize = groups.map(count).sum();
-            if room == 0 {
-                return;
-            }
-            if self.deals.is_none() && run.left() < room as u64 {
-                self.chosen = Some(self.groups.spread(run.left() as usize, sms, &run.footprint));
-            }
+        } else if self.deals.is_none() {
+            self.shares = self.groups.shares(run.left(), sms, &run.footprint);
         }
-        let (groups, chosen, layers) = (&self.groups, self.chosen.as_ref(), &self.layers);
-        let mut has_room = |group| has_room(groups, chosen, layers, group, run, sms);
-        self.visit = self.policy.first_visit(now, &mut has_room);
+        let (groups, shares, layers) = (&self.groups, self.shares.as_ref(), &self.layers);
+        let mut has_room = |group| has_room(groups, shares, layers, group, run, sms);
+        self.visit = self.policy.first_visit(now, run.cluster_launch(), &mut has_room);
     }
 
     /// Makes the visit that is due.
@@ -139,7 +130,7 @@ impl<P: Dispatch> Dispatcher<P> {
         let mut single = false;
         if runs[head].cluster_launch() {
             let lowest = self.layers.iter().copied().flatten().min();
-            for cell in self.groups.cells(visit.group) {
+            for cell in self.groups.cells_from(visit.group, visit.cell) {
                 if runs[head].left() > 0 && self.layers[cell] == lowest {
                     self.place_cluster(head, cell, visit.at, true, runs, sms, placed);
                 }
@@ -147,12 +138,18 @@ impl<P: Dispatch> Dispatcher<P> {
             single = runs[head].cluster == 1 && lowest > Some(0);
             self.look_at_layers(&runs[head], sms);
         } else {
-            for i in 0..self.groups.sms(visit.group).len() {
-                let sm = self.groups.sms(visit.group)[i];
-                let chosen = self.chosen.as_mut().is_none_or(|chosen| std::mem::take(&mut chosen[sm]));
-                let left = runs[head].left_for(self.groups.gpc_of(sm));
-                if chosen && left > 0 && sms.fits(sm, &runs[head].footprint) {
-                    placed.push(self.place(head, sm, None, visit.at, true, runs, sms));
+            for cell in self.groups.cells_from(visit.group, visit.cell) {
+                for i in 0..self.groups.sms_of_cell(cell).len() {
+                    let sm = self.groups.sms_of_cell(cell)[i];
+                    let left = runs[head].left_for(self.groups.gpc_of(sm));
+                    if left > 0 && self.shares.as_ref().is_none_or(|shares| shares[sm] > 0) {
+                        if sms.fits(sm, &runs[head].footprint) {
+                            placed.push(self.place(head, sm, None, visit.at, true, runs, sms));
+                        }
+                        if let Some(shares) = &mut self.shares {
+                            shares[sm] -= 1;
+                        }
+                    }
                 }
             }
         }
@@ -161,9 +158,16 @@ impl<P: Dispatch> Dispatcher<P> {
             self.next_head(visit.at, runs, sms);
             return;
         }
-        let (groups, chosen, layers) = (&self.groups, self.chosen.as_ref(), &self.layers);
-        let mut has_room = |group| has_room(groups, chosen, layers, group, run, sms);
-        self.visit = self.policy.next_visit(visit, single, &mut has_room);
+        let (groups, layers) = (&self.groups, &self.layers);
+        let room_for = |shares, group| has_room(groups, shares, layers, group, run, sms);
+        let shares = self.shares.as_ref();
+        self.visit = self.policy.next_visit(visit, single, &mut |group| room_for(shares, group));
+        if self.visit.is_none() && shares.is_some() {
+            // All have their shares; what is left over is spread in a second pass.
+            let shares = groups.shares(run.left(), sms, &run.footprint);
+            self.visit = self.policy.next_pass(visit, &mut |group| room_for(shares.as_ref(), group));
+            self.shares = shares;
+        }
     }
 
     /// The head has no CTA left to place.
@@ -283,7 +287,7 @@ impl<P: Dispatch> Dispatcher<P> {
 /// Whether a visit to this group would place something.
 fn has_room(
     groups: &Groups,
-    chosen: Option<&IdVec<SmId, bool>>,
+    shares: Option<&IdVec<SmId, u32>>,
     layers: &[Option<u32>],
     group: usize,
     run: &Run<'_>,
@@ -295,5 +299,8 @@ fn has_room(
         return lowest.is_some() && groups.cells(group).any(|cell| layers[cell] == lowest);
     }
     run.left_for(groups.gpc_of(groups.sms(group)[0])) > 0
-        && groups.sms(group).iter().any(|&sm| chosen.is_none_or(|chosen| chosen[sm]) && sms.fits(sm, &run.footprint))
+        && groups
+            .sms(group)
+            .iter()
+            .any(|&sm| shares.is_none_or(|shares| shares[sm] > 0) && sms.fits(sm, &run.footprint))
 }

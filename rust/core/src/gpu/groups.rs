@@ -5,7 +5,7 @@
 
 use super::sm::{Footprint, Sms};
 use crate::device::Device;
-use crate::ids::{IdVec, SmId};
+use crate::ids::{Id, IdVec, SmId};
 
 /// The groups of a device, in the order of its list.
 #[derive(Debug)]
@@ -22,6 +22,7 @@ pub(crate) struct Groups {
 struct Group {
     sms: Vec<SmId>,
     cells: std::ops::Range<usize>,
+    left_over: bool,
 }
 
 /// SMs that share a TPC are neighbours in a group's list, and CTAs are spread over TPCs before they share one.
@@ -45,7 +46,11 @@ impl Groups {
                 }
                 cells.push(cell.to_vec());
             }
-            groups.push(Group { sms: group.sms.clone(), cells: first..cells.len() });
+            groups.push(Group {
+                sms: group.sms.clone(),
+                cells: first..cells.len(),
+                left_over: group.is_left_over(),
+            });
         }
         Self { groups, cells, cell_of, gpc_of }
     }
@@ -60,6 +65,18 @@ impl Groups {
 
     pub(crate) fn cells(&self, group: usize) -> std::ops::Range<usize> {
         self.groups[group].cells.clone()
+    }
+
+    /// A group's cells, once round from the one at this position.
+    pub(crate) fn cells_from(&self, group: usize, first: usize) -> impl Iterator<Item = usize> + use<> {
+        let cells = self.cells(group);
+        let count = cells.len();
+        (0..count).map(move |turn| cells.start + (first + turn) % count)
+    }
+
+    /// The SMs of a cell, in the order of dispatch.
+    pub(crate) fn sms_of_cell(&self, cell: usize) -> &[SmId] {
+        &self.cells[cell]
     }
 
     #[inline]
@@ -115,29 +132,56 @@ impl Groups {
         Some(load)
     }
 
-    /// Where the CTAs go if there are fewer of them than SMs with room: spread over the groups, and over the TPCs of each
-    /// before two share one. True for each SM that gets one.
-    pub(crate) fn spread(&self, ctas: usize, sms: &Sms, need: &Footprint) -> IdVec<SmId, bool> {
-        let mut chosen = IdVec::filled(false, self.cell_of.len());
-        let lanes: Vec<Vec<SmId>> = self
-            .cells
-            .iter()
-            .map(|cell| {
-                let mut lane: Vec<(u32, usize, SmId)> = cell
-                    .iter()
-                    .enumerate()
-                    .filter(|&(_, &sm)| sms.fits(sm, need))
-                    .map(|(i, &sm)| (sms.resident_on(sm), i % SMS_PER_TPC, sm))
-                    .collect();
-                lane.sort_by_key(|&(load, within_tpc, _)| (load, within_tpc));
-                lane.into_iter().map(|(_, _, sm)| sm).collect()
-            })
-            .collect();
-        let longest = lanes.iter().map(Vec::len).max().unwrap_or(0);
-        (0..longest)
-            .flat_map(|turn| lanes.iter().filter_map(move |lane| lane.get(turn)))
-            .take(ctas)
-            .for_each(|&sm| chosen[sm] = true);
-        chosen
+    /// How many CTAs each SM gets in the next pass over the machine, if there are too few of them to fill it; else none.
+    ///
+    /// SMs are evened out: the first pass brings all to the same number of CTAs, as far as all of the last layer can get
+    /// one, and the second spreads what is left over.
+    pub(crate) fn shares(&self, ctas: u64, sms: &Sms, need: &Footprint) -> Option<IdVec<SmId, u32>> {
+        let ids = || (0..sms.count()).map(SmId::from_index);
+        let mut room = IdVec::filled(0, sms.count());
+        ids().for_each(|sm| room[sm] = sms.room(sm, need));
+        if room.values().map(|&room| u64::from(room)).sum::<u64>() <= ctas {
+            return None;
+        }
+        let mut shares = IdVec::filled(0, sms.count());
+        let mut left = ctas as usize;
+        loop {
+            let level = |sm| sms.resident_on(sm) + shares[sm];
+            let open = || ids().filter(|&sm| shares[sm] < room[sm]);
+            let lowest = open().map(level).min()?;
+            let layer: Vec<SmId> = open().filter(|&sm| level(sm) == lowest).collect();
+            if layer.len() > left {
+                if left == ctas as usize {
+                    self.spread(left, &layer, sms).for_each(|sm| shares[sm] = 1);
+                }
+                return Some(shares);
+            }
+            left -= layer.len();
+            layer.iter().for_each(|&sm| shares[sm] += 1);
+        }
+    }
+
+    /// Which SMs of a layer get the few CTAs that are left for it: left-over TPCs first, then GPCs in turn, in each of them
+    /// a TPC that is empty before one that is not.
+    fn spread(&self, ctas: usize, layer: &[SmId], sms: &Sms) -> impl Iterator<Item = SmId> + use<> {
+        let mut open = IdVec::filled(false, sms.count());
+        layer.iter().for_each(|&sm| open[sm] = true);
+        let mut order = Vec::with_capacity(layer.len());
+        for (index, group) in self.groups.iter().enumerate() {
+            let mut turns: Vec<u32> = Vec::new();
+            for tpc in group.sms.chunks(SMS_PER_TPC) {
+                let mut load: u32 = tpc.iter().filter(|&&sm| !open[sm]).map(|&sm| sms.resident_on(sm)).sum();
+                for &sm in tpc.iter().filter(|&&sm| open[sm]) {
+                    turns.resize(turns.len().max(load as usize + 1), 0);
+                    let turn = &mut turns[load as usize];
+                    let key = if group.left_over { (false, load, 0, index) } else { (true, load, *turn, index) };
+                    order.push((key, sm));
+                    *turn += 1;
+                    load += 1;
+                }
+            }
+        }
+        order.sort_unstable_by_key(|&(key, sm)| (key, sm));
+        order.into_iter().take(ctas).map(|(_, sm)| sm)
     }
 }

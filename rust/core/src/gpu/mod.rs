@@ -12,6 +12,7 @@
 
 mod admission;
 mod dispatcher;
+mod events;
 mod front_end;
 mod groups;
 mod kernel;
@@ -43,7 +44,7 @@ pub(crate) fn run(
     let groups = Groups::new(device);
     match options.dispatcher {
         Dispatcher::Hardware => {
-            let policy = Hardware::new(device, options.seed);
+            let policy = Hardware::new(device, options);
             Machine::new(device, program, arrays, options, policy, groups)?.run(device, interrupted)
         }
         Dispatcher::Ideal => {

@@ -83,6 +83,9 @@ pub(crate) struct Resident {
 pub(crate) struct Sms {
     sms: IdVec<SmId, Sm>,
     usage: IdVec<SmId, Usage>,
+    /// CTAs of each shape on each SM.
+    of_shape: Vec<u8>,
+    shapes: usize,
     residents: Vec<Resident>,
     most_resident: u32,
     all_warps: u32,
@@ -109,7 +112,8 @@ impl Place {
 }
 
 impl Sms {
-    pub(crate) fn new(device: &Device) -> Self {
+    /// `shapes` is the number of different footprints of the program.
+    pub(crate) fn new(device: &Device, shapes: usize) -> Self {
         let limits: &Limits = &device.limits;
         let sm = Sm {
             ctas: limits.ctas.min(MAX_SLOTS),
@@ -127,6 +131,8 @@ impl Sms {
         Self {
             sms: IdVec::filled(sm, count),
             usage: IdVec::filled(Usage::default(), count),
+            of_shape: vec![0; count * shapes],
+            shapes,
             residents: vec![Resident::default(); count * MAX_SLOTS as usize],
             most_resident: 0,
             all_warps: limits.warps,
@@ -140,6 +146,11 @@ impl Sms {
     /// The most CTAs that one SM held at once.
     pub(crate) fn most_resident(&self) -> u32 {
         self.most_resident
+    }
+
+    #[inline]
+    fn index_of(&self, sm: SmId, need: &Footprint) -> usize {
+        sm.index() * self.shapes + need.shape as usize
     }
 
     /// CTAs on an SM.
@@ -164,11 +175,13 @@ impl Sms {
     /// takes no kernel that needs a larger one.
     #[inline]
     pub(crate) fn fits(&self, sm: SmId, need: &Footprint) -> bool {
+        let own = self.of_shape[self.index_of(sm, need)];
         let sm = &self.sms[sm];
         if sm.resident == 0 || sm.shape == need.shape {
             return sm.resident < need.residency;
         }
-        sm.ctas > 0
+        u32::from(own) < need.residency
+            && sm.ctas > 0
             && sm.warps >= need.warps
             && sm.registers >= need.registers
             && sm.carve_out_bytes >= need.carve_out_bytes
@@ -176,9 +189,28 @@ impl Sms {
             && sm.barriers >= need.barriers
     }
 
+    /// How many more CTAs fit.
+    pub(crate) fn room(&self, id: SmId, need: &Footprint) -> u32 {
+        let sm = &self.sms[id];
+        if sm.resident == 0 || sm.shape == need.shape {
+            return need.residency.saturating_sub(sm.resident);
+        }
+        if !self.fits(id, need) {
+            return 0;
+        }
+        let of = |free: u32, each: u32| free.checked_div(each).unwrap_or(u32::MAX);
+        sm.ctas
+            .min(of(sm.warps, need.warps))
+            .min(of(sm.registers, need.registers))
+            .min(of(sm.shared_bytes, need.shared_bytes))
+            .min(of(sm.barriers, need.barriers))
+    }
+
     /// Puts a CTA on an SM where it fits: in this slot, or in the first free one.
     #[inline]
     pub(crate) fn place(&mut self, id: SmId, slot: Option<SlotId>, need: &Footprint, cta: Resident) -> Place {
+        let own = self.index_of(id, need);
+        self.of_shape[own] += 1;
         let sm = &mut self.sms[id];
         if sm.resident == 0 {
             sm.carve_out_bytes = need.carve_out_bytes;
@@ -230,6 +262,8 @@ impl Sms {
     /// The CTA's place and resources can be given away again.
     #[inline]
     pub(crate) fn free(&mut self, place: Place, need: &Footprint) {
+        let own = self.index_of(place.sm(), need);
+        self.of_shape[own] -= 1;
         let sm = &mut self.sms[place.sm()];
         sm.ctas += 1;
         sm.warps += need.warps;

@@ -360,7 +360,9 @@ impl Chain {
                 .collect(),
         };
         let mut first = vec![0; count + 1];
-        needed.iter().for_each(|&(_, on)| first[on as usize + 1] += 1);
+        for &(_, on) in &needed {
+            first[on as usize + 1] += 1;
+        }
         (0..count).for_each(|i| first[i + 1] += first[i]);
         let mut fill = first.clone();
         let mut waiters = vec![0; needed.len()];

@@ -33,7 +33,9 @@ mod tests {
 
     fn of(pairs: &[(u64, u64)]) -> u64 {
         let mut digest = Digest::default();
-        pairs.iter().for_each(|&(a, b)| digest.pair(a, b));
+        for &(a, b) in pairs {
+            digest.pair(a, b);
+        }
         digest.value()
     }
 

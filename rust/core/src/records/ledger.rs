@@ -96,7 +96,9 @@ impl Ledger {
         for shares in &mut out {
             let sum: f64 = shares.iter().sum();
             if sum > 0.0 {
-                shares.iter_mut().for_each(|share| *share /= sum);
+                for share in shares.iter_mut() {
+                    *share /= sum;
+                }
             }
         }
         out

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::work::{Duration, Span, Work};
+use crate::device::Shape;
 use crate::error::{Error, Result};
 
 /// A kernel's launch shape, resources and work.
@@ -15,7 +16,7 @@ pub struct Kernel {
     pub grid: [u32; 3],
     /// Threads of a CTA in x, y, z.
     pub block: [u32; 3],
-    /// Registers a thread.
+    /// Registers a thread; 0 when they are not known, and then they limit nothing.
     pub registers: u32,
     /// Shared memory a CTA, static and dynamic, in bytes.
     pub shared_memory: u32,
@@ -73,6 +74,20 @@ impl Kernel {
         self.block.iter().product()
     }
 
+    /// What a CTA asks of an SM.
+    pub fn shape(&self) -> Shape {
+        Shape {
+            threads: self.threads(),
+            registers: self.registers,
+            accumulation_registers: 0,
+            shared_bytes: self.shared_memory,
+            barriers: self.barriers,
+            cluster: self.cluster,
+            cluster_launch: self.cluster_launch || self.cluster > 1,
+            non_portable_cluster: self.non_portable_cluster,
+        }
+    }
+
     /// Checks all that needs no device; `arrays` are the lengths of the program's number lists.
     ///
     /// # Errors
@@ -97,8 +112,8 @@ impl Kernel {
                 return Err(Error::invalid(format!("block[{axis}]"), n, "a CTA has 1 to 1024 threads along this axis"));
             }
         }
-        if self.registers == 0 || self.registers > 512 {
-            return Err(Error::invalid("registers", self.registers, "a thread has 1 to 512 registers"));
+        if self.registers > 512 {
+            return Err(Error::invalid("registers", self.registers, "a thread has at most 512 registers"));
         }
         if self.cluster == 0 {
             return Err(Error::invalid("cluster", 0, "a cluster has at least 1 CTA"));

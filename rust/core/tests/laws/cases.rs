@@ -14,7 +14,7 @@ use wavesim::ids::SmId;
 use wavesim::records::Records;
 use wavesim::workload::work::{Needs, Tasks};
 use wavesim::workload::{Copy, Duration, Graph, Item, Kernel, Launch, Program, Record, Span, Stream, Wait, Work};
-use wavesim::{Detail, Dispatcher, Options, Result, simulate};
+use wavesim::{Dispatcher, Options, Result, simulate};
 
 /// A device, what runs on it, and how.
 #[derive(Clone, Debug)]
@@ -390,7 +390,8 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
             (0..).zip(priorities.map(|priority| Stream { priority })).collect()
         };
         let program = Program { kernels, items: made, streams };
-        Case { device, program, arrays, options: Options { seed, detail: Detail::Ctas, dispatcher } }
+        let options = Options { seed, dispatcher, ..Options::default() };
+        Case { device, program, arrays, options }
     })
 }
 

@@ -6,7 +6,8 @@
 //! several times as fast as what follows, and what follows does not get faster with more SMs.
 //!
 //! TPCs that are left over from incomplete GPCs form groups that take small clusters only. The dispatcher comes by them
-//! first, and then once in a while between the full GPCs, at no cost of its own.
+//! first, and then once in a while between the full GPCs, at no cost of its own. Where it begins, among the GPCs and among
+//! the left-over TPCs, is where the launch before left off.
 
 use rand_core::Rng;
 
@@ -14,9 +15,11 @@ use super::{Dispatch, Start, Visit};
 use crate::device::Device;
 use crate::engine::{Time, rng};
 use crate::ids::{IdVec, SmId};
+use crate::simulate::Options;
 
-/// Visits to full GPCs after the first visit to the left-over TPCs, and after each further one, until the next.
-const FULL_BETWEEN: (u32, u32) = (5, 6);
+/// Visits to full GPCs after a plain launch's first visit to the left-over TPCs, and after each further one, until the next.
+/// Cluster launches come by them once a round over all GPCs.
+const FULL_BETWEEN: [u32; 2] = [5, 6];
 
 /// The timings, in time; and what is busy until when.
 #[derive(Debug)]
@@ -51,12 +54,25 @@ struct Setup {
 #[derive(Debug)]
 struct Rounds {
     full: Vec<usize>,
-    left_over: Vec<usize>,
+    left_over: Vec<LeftOver>,
     /// Position in `full`. It stays from one kernel to the next, so that kernels begin with different GPCs.
     next: usize,
+    /// With which of their TPCs the visits to left-over groups begin.
+    next_tpc: usize,
+    clusters: bool,
     /// Visits to full GPCs until the left-over TPCs' turn.
     until_left_over: u32,
-    first: bool,
+    /// Visits of this pass to left-over TPCs.
+    left_over_visits: u32,
+    /// Passes of this launch that came by left-over TPCs.
+    left_over_passes: u32,
+}
+
+/// A group of left-over TPCs.
+#[derive(Clone, Copy, Debug)]
+struct LeftOver {
+    group: usize,
+    tpcs: usize,
 }
 
 /// The way to one SM.
@@ -72,24 +88,19 @@ struct SmPort {
 }
 
 impl Hardware {
-    pub(crate) fn new(device: &Device, seed: u64) -> Self {
+    pub(crate) fn new(device: &Device, options: &Options) -> Self {
         let dispatch = &device.dispatch;
         let time = |cycles: f64| Time(device.clock.cycles_to_ps(cycles).round() as u64);
         let mut sms = IdVec::filled(SmPort::default(), device.sm_count());
-        let (mut full, mut left_over) = (Vec::new(), Vec::new());
         for gpc in &device.topology.gpcs {
             let far = if gpc.far { 1.0 } else { 0.0 };
             for group in &gpc.groups {
-                let index = full.len() + left_over.len();
-                if group.max_cluster.is_some() { &mut left_over } else { &mut full }.push(index);
                 for &sm in &group.sms {
                     sms[sm].send = time(dispatch.send_cycles + far * dispatch.far_send_cycles);
                     sms[sm].back = time(dispatch.return_cycles + far * dispatch.far_return_cycles);
                 }
             }
         }
-        let random = rng::stream(seed, "first group", 0).next_u64();
-        let next = (random % full.len().max(1) as u64) as usize;
         let setup = |cta, warp| Setup { cta: time(cta).0, warp: time(warp).0 };
         Self {
             visit: time(dispatch.visit_cycles),
@@ -106,7 +117,7 @@ impl Hardware {
             crowded_setup: setup(dispatch.crowded_setup_cycles, dispatch.crowded_setup_warp_cycles),
             crowded_warps: dispatch.crowded_warps as u32,
             max_setup: time(dispatch.max_setup_cycles),
-            rounds: Rounds { full, left_over, next, until_left_over: 0, first: true },
+            rounds: Rounds::new(device, options),
             server_free: Time::ZERO,
             sms,
         }
@@ -121,38 +132,98 @@ impl Hardware {
 }
 
 impl Rounds {
-    fn next(&mut self, has_room: &mut dyn FnMut(usize) -> bool) -> Option<usize> {
+    fn new(device: &Device, options: &Options) -> Self {
+        let (mut full, mut left_over) = (Vec::new(), Vec::new());
+        // Which GPC, and which TPC among the left-over ones, each given SM belongs to.
+        let (mut next, mut next_tpc) = (None, None);
+        for (index, group) in device.topology.gpcs.iter().flat_map(|gpc| &gpc.groups).enumerate() {
+            let mut given = options.first_sms.iter().flatten();
+            let place = given.find_map(|first| group.sms.iter().position(|sm| sm == first));
+            match group.max_cluster {
+                None => {
+                    next = next.or(place.map(|_| full.len()));
+                    full.push(index);
+                }
+                Some(size) => {
+                    let size = size.max(1) as usize;
+                    next_tpc = next_tpc.or(place.map(|place| place / size));
+                    left_over.push(LeftOver { group: index, tpcs: group.sms.len().div_ceil(size) });
+                }
+            }
+        }
+        let drawn = |purpose, among: usize| {
+            let random = rng::stream(options.seed, purpose, 0).next_u64();
+            (random % among.max(1) as u64) as usize
+        };
+        let tpcs = left_over.iter().map(|group| group.tpcs).max().unwrap_or(0);
+        Self {
+            next: next.unwrap_or_else(|| drawn("first group", full.len())),
+            next_tpc: next_tpc.unwrap_or_else(|| drawn("first left-over TPC", tpcs)),
+            full,
+            left_over,
+            clusters: false,
+            until_left_over: 0,
+            left_over_visits: 0,
+            left_over_passes: 0,
+        }
+    }
+
+    /// A launch begins.
+    fn begin(&mut self, clusters: bool) {
+        // Plain launches take turns between the two halves of the left-over TPCs; two passes are two turns.
+        if self.left_over_passes % 2 > 0 && !self.clusters {
+            self.next_tpc += self.left_over.first().map_or(0, |group| group.tpcs / 2);
+        }
+        self.clusters = clusters;
+        self.left_over_passes = 0;
+        self.begin_pass();
+    }
+
+    /// A pass over the machine begins, with the left-over TPCs.
+    fn begin_pass(&mut self) {
+        self.until_left_over = 0;
+        self.left_over_visits = 0;
+    }
+
+    fn next(&mut self, at: Time, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
         let count = self.full.len();
         let full = (0..count).map(|turn| (self.next + turn) % count).find(|&turn| has_room(self.full[turn]));
-        if self.until_left_over == 0 || full.is_none() {
-            let left_over = self.left_over.iter().copied().find(|&group| has_room(group));
-            if left_over.is_some() {
-                self.until_left_over = if self.first { FULL_BETWEEN.0 } else { FULL_BETWEEN.1 };
-                self.first = false;
-                return left_over;
-            }
+        if (self.until_left_over == 0 || full.is_none())
+            && let Some(LeftOver { group, tpcs }) = self.left_over.iter().copied().find(|one| has_room(one.group))
+        {
+            let further = self.left_over_visits.min(1) as usize;
+            self.until_left_over = if self.clusters { count as u32 } else { FULL_BETWEEN[further] };
+            self.left_over_visits += 1;
+            self.left_over_passes += u32::from(self.left_over_visits == 1);
+            let half = (tpcs / 2).max(1);
+            let cell = if self.clusters { self.next_tpc } else { self.next_tpc / half * half };
+            return Some(Visit { at, group, cell });
         }
         let turn = full?;
         self.next = (turn + 1) % count;
         self.until_left_over = self.until_left_over.saturating_sub(1);
-        Some(self.full[turn])
+        Some(Visit { at, group: self.full[turn], cell: 0 })
     }
 }
 
 impl Dispatch for Hardware {
-    fn first_visit(&mut self, now: Time, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
-        self.rounds.until_left_over = 0;
-        self.rounds.first = true;
-        self.rounds.next(has_room).map(|group| Visit { at: now, group })
+    fn first_visit(&mut self, now: Time, clusters: bool, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
+        self.rounds.begin(clusters);
+        self.rounds.next(now, has_room)
     }
 
     fn next_visit(&mut self, last: Visit, single: bool, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
-        let free = self.rounds.left_over.contains(&last.group);
+        let free = self.rounds.left_over.iter().any(|one| one.group == last.group);
         let mut at = if free { last.at } else { last.at + self.visit };
         if single {
             at += self.single_cluster;
         }
-        self.rounds.next(has_room).map(|group| Visit { at, group })
+        self.rounds.next(at, has_room)
+    }
+
+    fn next_pass(&mut self, last: Visit, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
+        self.rounds.begin_pass();
+        self.rounds.next(last.at + self.visit, has_room)
     }
 
     #[inline]

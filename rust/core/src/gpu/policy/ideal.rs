@@ -18,17 +18,21 @@ impl Ideal {
     /// The first group from `from` on that has room.
     fn visit(&self, at: Time, from: usize, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
         let turns = (from..from + self.groups).map(|turn| turn % self.groups);
-        turns.into_iter().find(|&group| has_room(group)).map(|group| Visit { at, group })
+        turns.into_iter().find(|&group| has_room(group)).map(|group| Visit { at, group, cell: 0 })
     }
 }
 
 impl Dispatch for Ideal {
-    fn first_visit(&mut self, now: Time, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
+    fn first_visit(&mut self, now: Time, _clusters: bool, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
         self.visit(now, 0, has_room)
     }
 
     fn next_visit(&mut self, last: Visit, _single: bool, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
         self.visit(last.at, last.group + 1, has_room)
+    }
+
+    fn next_pass(&mut self, last: Visit, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
+        self.visit(last.at, 0, has_room)
     }
 
     #[inline]

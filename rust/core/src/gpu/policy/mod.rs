@@ -9,12 +9,15 @@ use crate::ids::SmId;
 /// How fast, and over which groups of SMs first, a dispatcher gives CTAs away. Which kernel's turn it is and which CTA fits
 /// where is not policy: the dispatcher itself counts that.
 pub(crate) trait Dispatch {
-    /// A kernel that found free slots at `now` is placed in visits to groups of SMs: the first one, to a group that
-    /// `has_room`.
-    fn first_visit(&mut self, now: Time, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit>;
+    /// A kernel, of `clusters` or of plain CTAs, that found free slots at `now` is placed in visits to groups of SMs: the
+    /// first one, to a group that `has_room`.
+    fn first_visit(&mut self, now: Time, clusters: bool, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit>;
 
     /// The visit after this one, which placed a single CTA as a cluster on an SM that had others, if `single`.
     fn next_visit(&mut self, last: Visit, single: bool, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit>;
+
+    /// The first visit of a launch's second pass over the machine, after the last one of the first.
+    fn next_pass(&mut self, last: Visit, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit>;
 
     /// A CTA on `sm` ran its last instruction at `end`, `cold` if it is the first of its launch that ends there: when its
     /// slot can be given away again. Never earlier than what it answered before.
@@ -41,6 +44,8 @@ pub(crate) struct Visit {
     pub(crate) at: Time,
     /// Which group, in the order of the device's list.
     pub(crate) group: usize,
+    /// Which of the group's cells is the first; the others follow in cyclic order.
+    pub(crate) cell: usize,
 }
 
 /// When a CTA starts.
