@@ -8,6 +8,7 @@ from pathlib import Path
 from wavesim.validate import Validation, validate
 
 REFERENCE = Path(__file__).parents[1] / "reference/h200"
+HOLDOUT = Path(__file__).parents[1] / "reference/h200_holdout"
 
 
 def table(validation: Validation) -> str:
@@ -28,12 +29,13 @@ def table(validation: Validation) -> str:
     return "\n".join(lines)
 
 
-def filled(text: str, validation: Validation) -> str:
+def filled(text: str, validation: Validation, marker: str = "table") -> str:
     """Give the text with the table between its markers."""
-    marked = re.compile(r"(<!-- table -->\n).*?(<!-- end -->)", re.DOTALL)
+    marked = re.compile(rf"(<!-- {marker} -->\n).*?(<!-- end -->)", re.DOTALL)
     return marked.sub(lambda match: f"{match[1]}{table(validation)}\n{match[2]}", text)
 
 
 if __name__ == "__main__":
     page = Path(__file__).with_name("accuracy.md")
-    page.write_text(filled(page.read_text(), validate(REFERENCE)))
+    text = filled(page.read_text(), validate(REFERENCE))
+    page.write_text(filled(text, validate(HOLDOUT), "holdout"))

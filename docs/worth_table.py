@@ -1,7 +1,7 @@
-"""Writes the table of docs/model.md that says what each timing is worth: ``python docs/worth_table.py``.
+"""Writes the table of docs/model.md: what each timing is worth. ``python docs/worth_table.py``.
 
-Each timing of the device is set to what it would be if the model did not have it, all else left as it is, and the
-measurements are simulated again. It takes some minutes.
+Each timing of the device is set to what it would be if the model did not have it, all else as it
+is, and the measurements are simulated again. It takes some minutes.
 """
 
 from __future__ import annotations

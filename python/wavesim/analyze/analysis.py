@@ -61,7 +61,7 @@ def analyze(
         kernels=_kernels(kernels, work),
         work=work,
         ledger=ledger_of(work, kernels),
-        stamps=stamps_of(work, model),
+        stamps=stamps_of(work, kernels, model),
     )
 
 

@@ -159,8 +159,8 @@ class Dispatch(Spec):
     """What the first CTA of a launch on an SM takes longer to start: its instructions are
     fetched."""
     cold_return_cycles: FiniteFloat
-    """What the first CTA of a launch that ends on an SM takes longer to return its slot, for the same
-    reason."""
+    """What the first CTA of a launch that ends on an SM takes longer to return its slot, for the
+    same reason."""
     sm_interval_cycles: FiniteFloat
     """The least time between two CTAs' arrivals at one SM."""
     fetched_interval_cycles: FiniteFloat

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::Device;
+use crate::device::{Device, Shape};
 use crate::error::{Error, Result};
 use crate::gpu;
 use crate::ids::SmId;
 use crate::records::Records;
-use crate::workload::Program;
+use crate::workload::{Kernel, Program};
 
 /// How much is recorded. What is not recorded costs nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +66,20 @@ impl Options {
             }
         }
         Ok(())
+    }
+}
+
+/// What a CTA of a kernel asks of an SM, for [`Device::occupancy`].
+pub fn shape_of(kernel: &Kernel) -> Shape {
+    Shape {
+        threads: kernel.threads(),
+        registers: kernel.registers,
+        accumulation_registers: 0,
+        shared_bytes: kernel.shared_memory,
+        barriers: kernel.barriers,
+        cluster: kernel.cluster,
+        cluster_launch: kernel.cluster_launch || kernel.cluster > 1,
+        non_portable_cluster: kernel.non_portable_cluster,
     }
 }
 

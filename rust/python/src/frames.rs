@@ -12,6 +12,7 @@ use pyo3::types::PyCapsule;
 use wavesim::device::{Device, Occupancy};
 use wavesim::engine::Time;
 use wavesim::records::{Account, CtaColumns, KernelColumns, Ledger, SmColumns};
+use wavesim::simulate::shape_of;
 use wavesim::workload::{Kernel, Program};
 
 /// A frame that any Arrow library takes over without a copy.
@@ -141,7 +142,7 @@ pub(crate) fn kernels(columns: KernelColumns, device: &Device, program: &Program
         .kernels
         .iter()
         .map(|kernel| {
-            let occupancy = device.occupancy(&kernel.shape());
+            let occupancy = device.occupancy(&shape_of(kernel));
             let limiter = occupancy.limiter();
             (occupancy, limiter)
         })

@@ -334,6 +334,8 @@ fn cluster_refusal(limits: &Limits, shape: &Shape) -> Option<Refusal> {
         return None;
     }
     let size = shape.cluster;
+    // Beyond what any kernel can ask for, that is the limit that counts.
+    let allowed = if size > limits.max_nonportable_cluster { limits.max_nonportable_cluster } else { allowed };
     let text = if limits.max_nonportable_cluster == 1 {
         format!("a cluster of {size} CTAs, on a device without clusters")
     } else if size <= limits.max_nonportable_cluster {

@@ -2,6 +2,7 @@
 
 use crate::device::{Deal, Device};
 use crate::error::{Error, Result};
+use crate::simulate::shape_of;
 use crate::workload::{Kernel, Program, Work};
 
 use super::sm::Footprint;
@@ -13,9 +14,10 @@ pub(super) fn check_barriers(device: &Device, program: &Program, footprints: &[F
         let held = held_at_once(device, kernel, footprint);
         if needs_all && kernel.ctas() > held {
             let who = format!(
-                "kernel `{}`: its grid barrier needs all {} CTAs at once and {} holds {held} ({}{} on each of {} SMs): \
+                "kernel `{}`: {} needs all {} CTAs at once and {} holds {held} ({}{} on each of {} SMs): \
                  CTAs 0 to {} wait at the barrier for CTAs {held} to {}, which wait for their slots",
                 kernel.name,
+                if matches!(kernel.work, Work::GridSync { .. }) { "its grid barrier" } else { "a cooperative launch" },
                 kernel.ctas(),
                 device.name,
                 if kernel.cluster > 1 || dealt_to(device).is_some() { "at most " } else { "" },
@@ -61,7 +63,7 @@ pub(super) fn footprints(device: &Device, program: &Program) -> Result<Vec<Footp
         .enumerate()
         .map(|(i, kernel)| {
             let field = format!("program.kernels[{i}]");
-            let occupancy = device.occupancy(&kernel.shape());
+            let occupancy = device.occupancy(&shape_of(kernel));
             match occupancy.refusal {
                 Some(refusal) => Err(Error::CannotLaunch {
                     field,

@@ -2,8 +2,8 @@
 //!
 //! Ready kernels wait by priority, then by the time at which they became ready. Only the first of them, the *head*, is given
 //! slots; the next one's turn comes when the head has no CTA left to place (the leftover policy). When a kernel becomes the
-//! head, the dispatcher goes round the groups of SMs and gives each SM that has room one CTA a visit, until it has been
-//! round once without placing any. From then on it places what fits where a slot comes back.
+//! head, the dispatcher goes round the groups of SMs and gives each SM one CTA a visit, up to its share, in passes that even
+//! out how much room SMs have left, until nothing more fits. From then on it places what fits where a slot comes back.
 
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -45,7 +45,7 @@ pub(crate) struct Dispatcher<P> {
     pub(crate) returning: VecDeque<Returning>,
     /// The next visit of the placement that is under way.
     pub(crate) visit: Option<Visit>,
-    /// How many CTAs each SM gets in this pass over the machine, when the head has too few left to fill it.
+    /// How many CTAs each SM still gets in this pass over the machine, while plain CTAs are placed going round.
     shares: Option<IdVec<SmId, u32>>,
     /// The load of the SMs that the next cluster in each cell would get, while a kernel of clusters is placed.
     layers: Vec<Option<u32>>,
@@ -163,7 +163,7 @@ impl<P: Dispatch> Dispatcher<P> {
         let shares = self.shares.as_ref();
         self.visit = self.policy.next_visit(visit, single, &mut |group| room_for(shares, group));
         if self.visit.is_none() && shares.is_some() {
-            // All have their shares; what is left over is spread in a second pass.
+            // All have their shares, and the next pass begins.
             let shares = groups.shares(run.left(), sms, &run.footprint);
             self.visit = self.policy.next_pass(visit, &mut |group| room_for(shares.as_ref(), group));
             self.shares = shares;

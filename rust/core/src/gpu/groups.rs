@@ -46,11 +46,7 @@ impl Groups {
                 }
                 cells.push(cell.to_vec());
             }
-            groups.push(Group {
-                sms: group.sms.clone(),
-                cells: first..cells.len(),
-                left_over: group.is_left_over(),
-            });
+            groups.push(Group { sms: group.sms.clone(), cells: first..cells.len(), left_over: group.is_left_over() });
         }
         Self { groups, cells, cell_of, gpc_of }
     }
@@ -132,41 +128,32 @@ impl Groups {
         Some(load)
     }
 
-    /// How many CTAs each SM gets in the next pass over the machine, if there are too few of them to fill it; else none.
+    /// How many CTAs each SM gets in the next pass over the machine; none if nothing fits anywhere.
     ///
-    /// SMs are evened out: the first pass brings all to the same number of CTAs, as far as all of the last layer can get
-    /// one, and the second spreads what is left over.
+    /// Passes even out how many more CTAs of the kernel fit: SMs with the most room get as many as bring them to the next
+    /// ones' room, as long as all of them get the same; what does not divide evenly is spread over them in a last pass.
     pub(crate) fn shares(&self, ctas: u64, sms: &Sms, need: &Footprint) -> Option<IdVec<SmId, u32>> {
-        let ids = || (0..sms.count()).map(SmId::from_index);
         let mut room = IdVec::filled(0, sms.count());
-        ids().for_each(|sm| room[sm] = sms.room(sm, need));
-        if room.values().map(|&room| u64::from(room)).sum::<u64>() <= ctas {
-            return None;
-        }
+        (0..sms.count()).map(SmId::from_index).for_each(|sm| room[sm] = sms.room(sm, need));
+        let most = room.values().copied().max().filter(|&most| most > 0)?;
+        let next = room.values().copied().filter(|&room| room < most).max().unwrap_or(0);
+        let roomiest: Vec<SmId> = (0..sms.count()).map(SmId::from_index).filter(|&sm| room[sm] == most).collect();
+        let each = u64::from(most - next).min(ctas / roomiest.len() as u64) as u32;
         let mut shares = IdVec::filled(0, sms.count());
-        let mut left = ctas as usize;
-        loop {
-            let level = |sm| sms.resident_on(sm) + shares[sm];
-            let open = || ids().filter(|&sm| shares[sm] < room[sm]);
-            let lowest = open().map(level).min()?;
-            let layer: Vec<SmId> = open().filter(|&sm| level(sm) == lowest).collect();
-            if layer.len() > left {
-                if left == ctas as usize {
-                    self.spread(left, &layer, sms).for_each(|sm| shares[sm] = 1);
-                }
-                return Some(shares);
-            }
-            left -= layer.len();
-            layer.iter().for_each(|&sm| shares[sm] += 1);
+        if each > 0 {
+            roomiest.iter().for_each(|&sm| shares[sm] = each);
+        } else {
+            self.spread(ctas as usize, &roomiest, sms).for_each(|sm| shares[sm] = 1);
         }
+        Some(shares)
     }
 
-    /// Which SMs of a layer get the few CTAs that are left for it: left-over TPCs first, then GPCs in turn, in each of them
-    /// a TPC that is empty before one that is not.
-    fn spread(&self, ctas: usize, layer: &[SmId], sms: &Sms) -> impl Iterator<Item = SmId> + use<> {
+    /// Which of some SMs get the few CTAs that are left for them: left-over TPCs first, then GPCs in turn, in each of them a
+    /// TPC that is empty before one that is not.
+    fn spread(&self, ctas: usize, among: &[SmId], sms: &Sms) -> impl Iterator<Item = SmId> + use<> {
         let mut open = IdVec::filled(false, sms.count());
-        layer.iter().for_each(|&sm| open[sm] = true);
-        let mut order = Vec::with_capacity(layer.len());
+        among.iter().for_each(|&sm| open[sm] = true);
+        let mut order = Vec::with_capacity(among.len());
         for (index, group) in self.groups.iter().enumerate() {
             let mut turns: Vec<u32> = Vec::new();
             for tpc in group.sms.chunks(SMS_PER_TPC) {

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::work::{Duration, Span, Work};
-use crate::device::Shape;
 use crate::error::{Error, Result};
 
 /// A kernel's launch shape, resources and work.
@@ -72,20 +71,6 @@ impl Kernel {
     /// The number of threads of a CTA.
     pub fn threads(&self) -> u32 {
         self.block.iter().product()
-    }
-
-    /// What a CTA asks of an SM.
-    pub fn shape(&self) -> Shape {
-        Shape {
-            threads: self.threads(),
-            registers: self.registers,
-            accumulation_registers: 0,
-            shared_bytes: self.shared_memory,
-            barriers: self.barriers,
-            cluster: self.cluster,
-            cluster_launch: self.cluster_launch || self.cluster > 1,
-            non_portable_cluster: self.non_portable_cluster,
-        }
     }
 
     /// Checks all that needs no device; `arrays` are the lengths of the program's number lists.

@@ -59,6 +59,7 @@ struct Rounds {
     next: usize,
     /// With which of their TPCs the visits to left-over groups begin.
     next_tpc: usize,
+    launched: bool,
     clusters: bool,
     /// Visits to full GPCs until the left-over TPCs' turn.
     until_left_over: u32,
@@ -161,6 +162,7 @@ impl Rounds {
             next_tpc: next_tpc.unwrap_or_else(|| drawn("first left-over TPC", tpcs)),
             full,
             left_over,
+            launched: false,
             clusters: false,
             until_left_over: 0,
             left_over_visits: 0,
@@ -169,10 +171,16 @@ impl Rounds {
     }
 
     /// A launch begins.
-    fn begin(&mut self, clusters: bool) {
+    fn begin(&mut self, clusters: bool, has_room: &mut dyn FnMut(usize) -> bool) {
         // Plain launches take turns between the two halves of the left-over TPCs; two passes are two turns.
         if self.left_over_passes % 2 > 0 && !self.clusters {
             self.next_tpc += self.left_over.first().map_or(0, |group| group.tpcs / 2);
+        }
+        // One that does not begin with them leaves out a GPC.
+        let launched = std::mem::replace(&mut self.launched, true);
+        if launched && !clusters && self.left_over.iter().all(|one| !has_room(one.group)) && !self.left_over.is_empty()
+        {
+            self.next = (self.next + 1) % self.full.len().max(1);
         }
         self.clusters = clusters;
         self.left_over_passes = 0;
@@ -208,7 +216,7 @@ impl Rounds {
 
 impl Dispatch for Hardware {
     fn first_visit(&mut self, now: Time, clusters: bool, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
-        self.rounds.begin(clusters);
+        self.rounds.begin(clusters, has_room);
         self.rounds.next(now, has_room)
     }
 

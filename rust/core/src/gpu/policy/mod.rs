@@ -16,7 +16,7 @@ pub(crate) trait Dispatch {
     /// The visit after this one, which placed a single CTA as a cluster on an SM that had others, if `single`.
     fn next_visit(&mut self, last: Visit, single: bool, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit>;
 
-    /// The first visit of a launch's second pass over the machine, after the last one of the first.
+    /// The first visit of a launch's next pass over the machine, after the last one of the pass before.
     fn next_pass(&mut self, last: Visit, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit>;
 
     /// A CTA on `sm` ran its last instruction at `end`, `cold` if it is the first of its launch that ends there: when its
