@@ -101,7 +101,6 @@ bench: $(RELEASE) wheel  ## Speed and size: the engine, what Python adds, and wh
 demo: $(RELEASE)  ## Analyse a profile of a real training step on an H200: demo-output/
 	@mkdir -p demo-output
 	$(BIN)/wavesim analyze $(TRACE) --report demo-output/report.html --perfetto demo-output/trace.perfetto.json.gz
-	@echo "wrote demo-output/report.html and demo-output/trace.perfetto.json.gz (open it at ui.perfetto.dev)"
 
 .PHONY: wheel
 wheel: $(SETUP)  ## Build the wheel into dist/

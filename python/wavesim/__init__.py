@@ -42,6 +42,7 @@ from wavesim.workload import (
 
 if TYPE_CHECKING:
     from wavesim.analyze import Analysis
+    from wavesim.compare import Comparison
     from wavesim.diagnose import Diagnosis, Finding
     from wavesim.io import Trace, read
     from wavesim.io.scenario import Scenario, read_scenario
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Analysis",
     "Chain",
+    "Comparison",
     "Copy",
     "Device",
     "Diagnosis",
@@ -85,6 +87,7 @@ __all__ = [
 # What not every use needs is loaded when it is first asked for.
 _LATER = {
     "Analysis": "wavesim.analyze",
+    "Comparison": "wavesim.compare",
     "Diagnosis": "wavesim.diagnose",
     "Finding": "wavesim.diagnose",
     "Scenario": "wavesim.io.scenario",

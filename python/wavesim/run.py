@@ -147,12 +147,13 @@ class Run:
 
         return diagnose(self)
 
-    def compare(self, table: pl.DataFrame) -> Comparison:
+    def compare(self, table: pl.DataFrame, kernels: Sequence[int] | None = None) -> Comparison:
         """Compare with a log of the same blocks: when each ran, and on which SM.
 
         Args:
-            table: a row a block: ``cta`` (linear over the run's kernels, in issue order), ``smid``,
+            table: a row a block: ``cta`` (linear over the launches, in issue order), ``smid``,
                 ``start_ns`` and ``end_ns`` from any origin. Other columns are left alone.
+            kernels: the launches that were logged, by their numbers in the run; by default all.
 
         Raises:
             InvalidInput: a column is missing or has other values, the blocks are not those of the
@@ -160,7 +161,7 @@ class Run:
         """
         from wavesim.compare import compare  # noqa: PLC0415 (loaded when asked for)
 
-        return compare(self, table)
+        return compare(self, table, kernels)
 
     @property
     def plot(self) -> Plots:

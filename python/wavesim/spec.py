@@ -150,8 +150,11 @@ class Numbers:
         if isinstance(values, pl.Series):
             values = values.to_numpy()
         try:
-            array = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
+            given = np.asarray(values)
+            if given.dtype.kind == "c":
+                raise TypeError
+            array = given.astype(np.float64, copy=False)
+        except (TypeError, ValueError, OverflowError):
             raise InvalidInput(f"must be a list of numbers (got {shown(values)})") from None
         if array.ndim != 1:
             raise InvalidInput(f"must be a list of numbers (got {array.ndim} dimensions)")

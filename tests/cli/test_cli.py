@@ -127,7 +127,8 @@ def test_analyze_prints_a_summary(capsys: pytest.CaptureFixture[str], trace: Pat
 def test_analyze_as_json_adds_up(
     capsys: pytest.CaptureFixture[str], trace: Path, tmp_path: Path
 ) -> None:
-    out, _ = said(capsys, "analyze", trace, "--json", "--perfetto", tmp_path / "p.json")
+    out, err = said(capsys, "analyze", trace, "--json", "--perfetto", tmp_path / "p.json")
+    assert err == f"wrote {tmp_path / 'p.json'} (open it at ui.perfetto.dev)\n"
     found = json.loads(out)
     assert found["kernels"][0]["calls"] == 5
     assert sum(row["time_ns"] for row in found["ledger"]) == pytest.approx(found["span_ns"])
@@ -138,6 +139,21 @@ def test_analyze_as_json_adds_up(
 def test_analyze_takes_another_device(capsys: pytest.CaptureFixture[str], trace: Path) -> None:
     out, _ = said(capsys, "analyze", trace, "--device", "a100-sxm4-80", "--json")
     assert json.loads(out)["device"] == "a100-sxm4-80"
+
+
+def test_advice_is_in_the_command_lines_own_words(
+    capsys: pytest.CaptureFixture[str], trace: Path
+) -> None:
+    text = trace.read_text()
+    trace.write_text(text[:-40])
+    _, err = said(capsys, "analyze", trace, code=2)
+    assert "--keep-partial reads what is there" in err
+    assert "keep_partial" not in err
+    out, _ = said(capsys, "analyze", trace, "--keep-partial")
+    assert "4 kernels" in out
+    trace.write_text(json.dumps({"traceEvents": json.loads(text)["traceEvents"]}))
+    _, err = said(capsys, "analyze", trace, code=2)
+    assert "such as --device h200 (wavesim devices lists them)" in err
 
 
 def test_occupancy_says_the_residency_and_the_limiter(capsys: pytest.CaptureFixture[str]) -> None:

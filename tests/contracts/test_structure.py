@@ -35,7 +35,7 @@ LAYERS = [
     {"frames", "measured"},
     {"run"},
     {"simulate"},
-    {"io", "changes", "plots", "summary"},
+    {"io", "changes", "plots", "summary", "compare"},
     {"diagnose", "analyze", "validate"},
     {"report"},
     {"cli"},

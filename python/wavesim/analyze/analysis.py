@@ -25,6 +25,7 @@ from wavesim.devices import device as catalogue_device
 from wavesim.errors import InvalidInput
 from wavesim.io import Trace, read
 from wavesim.simulate import simulate
+from wavesim.text import counted
 
 if TYPE_CHECKING:
     from wavesim.run import Run
@@ -189,6 +190,8 @@ class Analysis:
     def what_if_on(self, devices: Sequence[Device | str], *, graph: bool = True) -> pl.DataFrame:
         """Simulate the trace's program on other devices and, with ``graph``, as one graph.
 
+        The first row is the replay itself, which the others are held against.
+
         Columns: change, device, bound ("compute" or "bandwidth": the CTA times scaled by clocks or
         by DRAM bandwidth; null where nothing is scaled), makespan_ns, saved_ns and speedup (against
         the replay, not against the measured time, so that like is held against like), note.
@@ -197,7 +200,8 @@ class Analysis:
         base = changing.Baseline(
             self.device, self.plan, self.stamps, self.cta_ns, self.replay.makespan_ns
         )
-        rows = changing.in_one_graph(base) if graph else []
+        rows = [changing.as_replayed(base)]
+        rows += changing.in_one_graph(base) if graph else []
         rows += changing.on_devices(base, others)
         return pl.DataFrame(rows, schema=changing.SCHEMA, orient="row")
 
@@ -225,7 +229,7 @@ class Analysis:
     def __repr__(self) -> str:
         return (
             f"Analysis({self.trace.source!r} on {self.device.name}: "
-            f"{self.kernels.height:,} kernels in {self.span_ns / 1e6:.3f} ms)"
+            f"{counted(self.kernels.height, 'kernel')} in {self.span_ns / 1e6:.3f} ms)"
         )
 
 

@@ -87,7 +87,9 @@ def stamps_of(work: pl.DataFrame, kernels: pl.DataFrame, device: Device) -> Stam
     return Stamps(min(max(margin, 0.0), _MOST_NS), latency, submit, (found, starts))
 
 
-def _margins(rows: pl.DataFrame, kernels: pl.DataFrame, device: Device, *, graph: bool) -> pl.Series:
+def _margins(
+    rows: pl.DataFrame, kernels: pl.DataFrame, device: Device, *, graph: bool
+) -> pl.Series:
     """By how much each row's gap is shorter than the model's for a kernel as is usual among them.
 
     The model's gap depends on the grid, so one of a single CTA would not do: the one with the
@@ -97,7 +99,10 @@ def _margins(rows: pl.DataFrame, kernels: pl.DataFrame, device: Device, *, graph
         "id", "grid", "block", "registers", "shared_memory", "residency"
     )
     usual = (
-        rows.filter(pl.col("what") == "kernel").select("id").join(shapes, on="id").sort("grid", "id")
+        rows.filter(pl.col("what") == "kernel")
+        .select("id")
+        .join(shapes, on="id")
+        .sort("grid", "id")
     )
     if not usual.height:
         return pl.Series("margin", [], dtype=pl.Float64)

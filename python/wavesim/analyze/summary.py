@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from wavesim.text import shortened, time_text, value_text
+from wavesim.text import counted, shortened, time_text, value_text
 
 if TYPE_CHECKING:
     from wavesim.analyze.analysis import Analysis
@@ -60,7 +60,8 @@ def summary_of(analysis: Analysis, rows: int) -> Summary:
     gpu = "" if analysis.gpu is None or trace.kernels["device"].n_unique() < 2 else analysis.gpu
     title = (
         f"{trace.source}: {device.title}{f' (GPU {gpu})' if gpu != '' else ''}, "
-        f"{kernels:,} kernels and {copies:,} copies in {time_text(analysis.span_ns)}"
+        f"{counted(kernels, 'kernel')} and {copies:,} {'copy' if copies == 1 else 'copies'} "
+        f"in {time_text(analysis.span_ns)}"
     )
     top = analysis.by_name.head(rows).select(
         pl.col("short_name").alias("kernel"),

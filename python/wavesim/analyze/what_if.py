@@ -12,6 +12,7 @@ import polars as pl
 from wavesim.analyze.replay import replay_device
 from wavesim.devices import occupancies
 from wavesim.simulate import simulate
+from wavesim.text import counted
 from wavesim.workload import Duration
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ DEFAULT_DEVICES = {
     "nvidia": ("b200", "h200", "h100-sxm", "a100-sxm4-80", "l40s"),
     "amd": ("mi300x", "mi250x"),
 }
+AS_REPLAYED = "as replayed"
 BOUNDS = ("compute", "bandwidth")
 SCHEMA: dict[str, pl.DataType] = {
     "change": pl.String(),
@@ -49,6 +51,11 @@ class Baseline:
     stamps: Stamps
     cta_ns: Mapping[int, float]
     makespan_ns: float
+
+
+def as_replayed(base: Baseline) -> dict[str, Any]:
+    """Give the row that the others are held against."""
+    return _row(base, AS_REPLAYED, base.device, base.makespan_ns)
 
 
 def in_one_graph(base: Baseline) -> list[dict[str, Any]]:
@@ -87,7 +94,9 @@ def on_devices(base: Baseline, others: Sequence[Device]) -> list[dict[str, Any]]
         target, change = replay_device(other), f"on {other.title}"
         fits, refusals = _residency(other, base.plan)
         if refusals:
-            note = f"{len(refusals)} of {len(fits)} kernels do not launch there: {refusals[0]}"
+            do = "does" if len(refusals) == 1 else "do"
+            some = f"{len(refusals):,} of {counted(len(fits), 'kernel')}"
+            note = f"{some} {do} not launch there: {refusals[0]}"
             rows.append(_row(base, change, other, None, note=note))
             continue
         for bound in BOUNDS:

@@ -19,6 +19,12 @@ __all__ = ["app", "main"]
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+_WORDS = {
+    "device='h200'": "--device h200",
+    "wavesim.devices()": "wavesim devices",
+    "keep_partial=True": "--keep-partial",
+}
+"""What the library's messages advise in Python -> the same on the command line."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -52,5 +58,7 @@ def _run(arguments: list[str]) -> int:
 
 def _complain(message: str) -> int:
     line = " ".join(message.split())
+    for python, words in _WORDS.items():
+        line = line.replace(python, words)
     print(f"wavesim: {line}", file=sys.stderr)
     return BAD_INPUT

@@ -18,10 +18,11 @@ from wavesim.cli.output import (
     print_frame,
     print_json,
     working,
+    wrote,
 )
 from wavesim.errors import InvalidInput
 from wavesim.summary import KERNEL_HEADINGS, by_shape, rest_of
-from wavesim.text import time_text
+from wavesim.text import counted, time_text
 
 if TYPE_CHECKING:
     from wavesim.diagnose import Diagnosis
@@ -59,6 +60,10 @@ def analyze(
         int | None, Parameter(help="Which GPU of the trace; by default the busiest.")
     ] = None,
     top: Annotated[int, Parameter(help="So many kernels are listed.")] = TOP,
+    keep_partial: Annotated[
+        bool,
+        Parameter(negative=(), show_default=False, help="Read what is there of a cut-off file."),
+    ] = False,
     report: ReportPath = None,
     perfetto: PerfettoPath = None,
     as_json: Json = False,
@@ -66,15 +71,17 @@ def analyze(
     """Say where the GPU's time went in a profiler's trace, and what would change it."""
     _positive("--top", top)
     with working(f"reading {trace.name}"):
-        analysis = wavesim.analyze(wavesim.read(trace), device, gpu=gpu)
-    with working(f"replaying {analysis.kernels.height:,} kernels"):
+        analysis = wavesim.analyze(wavesim.read(trace, keep_partial=keep_partial), device, gpu=gpu)
+    with working(f"replaying {counted(analysis.kernels.height, 'kernel')}"):
         summary = analysis.summary(top)
     if report is not None:
         with working(f"writing {report}"):
             analysis.report(report)
+        wrote(report)
     if perfetto is not None:
         with working(f"writing {perfetto}"):
             analysis.to_perfetto(perfetto)
+        wrote(perfetto, "open it at ui.perfetto.dev")
     if as_json:
         print_json(
             {
@@ -121,12 +128,15 @@ def run(
     if report is not None:
         with working(f"writing {report}"):
             result.report(report)
+        wrote(report)
     if perfetto is not None:
         with working(f"writing {perfetto}"):
             result.to_perfetto(perfetto)
+        wrote(perfetto, "open it at ui.perfetto.dev")
     if save is not None:
         with working(f"saving in {save}"):
             result.save(save)
+        wrote(save)
     if as_json:
         print_json(
             {

@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 import polars as pl
 from rich.console import Console
@@ -36,6 +37,11 @@ def working(what: str) -> Iterator[None]:
         return
     with errors.status(Text(what)):
         yield
+
+
+def wrote(path: Path, hint: str = "") -> None:
+    """Say on stderr that a file is there."""
+    print(f"wrote {path}{f' ({hint})' if hint else ''}", file=sys.stderr)
 
 
 @contextmanager

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import polars as pl
+
 from wavesim.errors import WavesimError
 
 
@@ -109,6 +111,8 @@ def _named_errors(target: Path) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise WavesimError(f"cannot write {target}: {reason}") from error
+    except pl.exceptions.PolarsError as error:  # what it makes of a full disk
+        raise WavesimError(f"cannot write {target}: {error}") from error
 
 
 def _sync(path: Path) -> None:

@@ -294,7 +294,7 @@ class _Reader:
         if not found:
             found = self.events.header.get("computeProperties")
         if not isinstance(found, list) or not found:
-            what = "no device properties in the file: say which GPU it is, by device="
+            what = "no device properties in the file: which GPU it is has to be said"
             self.problems.add(what, self.path.name)
             return ()
         devices = []

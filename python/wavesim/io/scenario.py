@@ -74,6 +74,8 @@ def read_scenario(path: str | os.PathLike[str]) -> Scenario:
         raise UnsupportedFile(f"{file}: no text in UTF-8, so no scenario", file) from error
     except tomllib.TOMLDecodeError as error:
         raise UnsupportedFile(f"{file}: not valid TOML: {error}", file) from error
+    except RecursionError as error:
+        raise UnsupportedFile(f"{file}: nested too deeply to be a scenario", file) from error
     return scenario(values, file.parent)
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import polars as pl
 
+from wavesim.text import counted
+
 _TIMES: dict[str, pl.DataType] = {
     "start_ns": pl.Float64(),
     "end_ns": pl.Float64(),
@@ -134,9 +136,10 @@ class Trace:
     def __repr__(self) -> str:
         gpus = ", ".join(str(device.get("name") or "unnamed") for device in self.devices[:1])
         return (
-            f"Trace({self.source!r}: {self.kernels.height:,} kernels, {self.memory.height:,} "
-            f"copies and sets, {self.span_ns / 1e6:.3f} ms, {len(self.devices)} GPUs"
-            f"{f' ({gpus})' if gpus else ''}, {self.problems.height} kinds of problem)"
+            f"Trace({self.source!r}: {counted(self.kernels.height, 'kernel')}, "
+            f"{self.memory.height:,} copies and sets, {self.span_ns / 1e6:.3f} ms, "
+            f"{len(self.devices)} GPUs{f' ({gpus})' if gpus else ''}, "
+            f"{self.problems.height} kinds of problem)"
         )
 
 

@@ -8,6 +8,7 @@ import polars as pl
 
 from wavesim import plots
 from wavesim.analyze.names import short_name
+from wavesim.analyze.what_if import AS_REPLAYED
 from wavesim.report.of_run import TOP_KERNELS, diagnosis_section, simulated_by
 from wavesim.report.page import Page, Section, table_of
 from wavesim.text import counted, time_text
@@ -84,7 +85,8 @@ def _headlines(analysis: Analysis) -> tuple[tuple[str, str], ...]:
         (f"{_words(lost['account'][0])}: the largest loss", f"{lost['share'][0]:.1%}"),
     ]
     # Other devices have a bound; what has none is another way to launch on the same one.
-    best = analysis.what_if.drop_nulls("speedup").filter(pl.col("bound").is_null())
+    others = analysis.what_if.filter(pl.col("change") != AS_REPLAYED).drop_nulls("speedup")
+    best = others.filter(pl.col("bound").is_null())
     if best.height:
         top = best.sort("speedup", descending=True).row(0, named=True)
         found.append((f"faster with {top['change']}", f"{top['speedup']:.3g}x"))

@@ -28,7 +28,7 @@ def run_page(run: Run) -> Page:
     """The report of a run as data."""
     kernels = run.kernels
     names = kernels["name"].unique(maintain_order=True).to_list()
-    title = names[0] if len(names) == 1 else f"{kernels.height:,} kernels"
+    title = names[0] if len(names) == 1 else counted(kernels.height, "kernel")
     return Page(
         title=f"{title} on {run.device.title}",
         facts=_facts(run),

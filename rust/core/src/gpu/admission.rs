@@ -10,9 +10,8 @@ use super::sm::Footprint;
 /// A grid barrier needs every CTA at once: more of them than the device holds would wait for each other for ever.
 pub(super) fn check_barriers(device: &Device, program: &Program, footprints: &[Footprint]) -> Result<()> {
     for (kernel, footprint) in program.kernels.iter().zip(footprints) {
-        let needs_all = kernel.cooperative || matches!(kernel.work, Work::GridSync { .. });
         let held = held_at_once(device, kernel, footprint);
-        if needs_all && kernel.ctas() > held {
+        if kernel.is_cooperative() && kernel.ctas() > held {
             let who = format!(
                 "kernel `{}`: {} needs all {} CTAs at once and {} holds {held} ({}{} on each of {} SMs): \
                  CTAs 0 to {} wait at the barrier for CTAs {held} to {}, which wait for their slots",

@@ -117,11 +117,11 @@ impl<P: Dispatch> Dispatcher<P> {
         if run.cluster_launch() {
             self.look_at_layers(run, sms);
         } else if self.deals.is_none() {
-            self.shares = self.groups.shares(run.left(), sms, &run.footprint);
+            self.shares = self.groups.shares(run.left(), run.cooperative, sms, &run.footprint);
         }
         let (groups, shares, layers) = (&self.groups, self.shares.as_ref(), &self.layers);
         let mut has_room = |group| has_room(groups, shares, layers, group, run, sms);
-        self.visit = self.policy.first_visit(now, run.cluster_launch(), &mut has_room);
+        self.visit = self.policy.first_visit(now, run.launched(), &mut has_room);
     }
 
     /// Makes the visit that is due.
@@ -164,7 +164,7 @@ impl<P: Dispatch> Dispatcher<P> {
         self.visit = self.policy.next_visit(visit, single, &mut |group| room_for(shares, group));
         if self.visit.is_none() && shares.is_some() {
             // All have their shares, and the next pass begins.
-            let shares = groups.shares(run.left(), sms, &run.footprint);
+            let shares = groups.shares(run.left(), run.cooperative, sms, &run.footprint);
             self.visit = self.policy.next_pass(visit, &mut |group| room_for(shares.as_ref(), group));
             self.shares = shares;
         }

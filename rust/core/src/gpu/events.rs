@@ -312,7 +312,8 @@ mod tests {
         let device = catalogue::device("h200").expect("the catalogue has it");
         let options = Options { seed, ..Options::default() };
         let (policy, groups) = (Hardware::new(&device, &options), Groups::new(&device));
-        let mut machine = Machine::new(&device, program, &[], &options, policy, groups).expect("the program is valid");
+        let mut machine =
+            Machine::new(&device, program, &[], &options, policy, groups, &mut || false).expect("the program is valid");
         machine.eager = eager;
         machine.run(&device, &mut || false).expect("the program runs")
     }

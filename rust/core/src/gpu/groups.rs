@@ -132,20 +132,30 @@ impl Groups {
     ///
     /// Passes even out how many more CTAs of the kernel fit: SMs with the most room get as many as bring them to the next
     /// ones' room, as long as all of them get the same; what does not divide evenly is spread over them in a last pass.
-    pub(crate) fn shares(&self, ctas: u64, sms: &Sms, need: &Footprint) -> Option<IdVec<SmId, u32>> {
+    ///
+    /// With `ahead`, left-over TPCs get their part of what does not divide evenly already now.
+    pub(crate) fn shares(&self, ctas: u64, ahead: bool, sms: &Sms, need: &Footprint) -> Option<IdVec<SmId, u32>> {
         let mut room = IdVec::filled(0, sms.count());
         (0..sms.count()).map(SmId::from_index).for_each(|sm| room[sm] = sms.room(sm, need));
         let most = room.values().copied().max().filter(|&most| most > 0)?;
         let next = room.values().copied().filter(|&room| room < most).max().unwrap_or(0);
         let roomiest: Vec<SmId> = (0..sms.count()).map(SmId::from_index).filter(|&sm| room[sm] == most).collect();
-        let each = u64::from(most - next).min(ctas / roomiest.len() as u64) as u32;
+        let all = roomiest.len() as u64;
+        let each = u64::from(most - next).min(ctas / all) as u32;
         let mut shares = IdVec::filled(0, sms.count());
-        if each > 0 {
-            roomiest.iter().for_each(|&sm| shares[sm] = each);
-        } else {
-            self.spread(ctas as usize, &roomiest, sms).for_each(|sm| shares[sm] = 1);
+        roomiest.iter().for_each(|&sm| shares[sm] = each);
+        let rest = ctas - u64::from(each) * all;
+        let last = each == 0;
+        if last || (ahead && each < most && rest < all) {
+            let extra = self.spread(rest as usize, &roomiest, sms).filter(|&sm| last || self.is_left_over(sm));
+            extra.for_each(|sm| shares[sm] += 1);
         }
         Some(shares)
+    }
+
+    fn is_left_over(&self, sm: SmId) -> bool {
+        let cell = self.cell_of(sm);
+        self.groups.iter().any(|group| group.left_over && group.cells.contains(&cell))
     }
 
     /// Which of some SMs get the few CTAs that are left for them: left-over TPCs first, then GPCs in turn, in each of them a

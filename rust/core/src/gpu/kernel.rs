@@ -1,6 +1,7 @@
 //! A kernel launch on its way: what is left of it, and what is known of it so far.
 
 use super::front_end::OpId;
+use super::policy::Launched;
 use super::sm::{Footprint, Place, Resident};
 use super::sync::Sync;
 use super::work::Sampler;
@@ -18,6 +19,7 @@ pub(crate) struct Run<'a> {
     pub(crate) footprint: Footprint,
     pub(crate) cluster: u32,
     cluster_launch: bool,
+    pub(crate) cooperative: bool,
     pub(crate) ctas: u64,
     next: u64,
     /// Where CTAs are dealt to GPCs by their number.
@@ -105,6 +107,7 @@ impl<'a> Run<'a> {
             footprint,
             cluster,
             cluster_launch,
+            cooperative: false,
             ctas,
             next: 0,
             dealt: None,
@@ -127,6 +130,16 @@ impl<'a> Run<'a> {
     #[inline]
     pub(crate) fn cluster_launch(&self) -> bool {
         self.cluster_launch || self.cluster > 1
+    }
+
+    pub(crate) fn launched(&self) -> Launched {
+        if self.cluster_launch() {
+            Launched::Clusters
+        } else if self.cooperative {
+            Launched::Cooperatively
+        } else {
+            Launched::Plain
+        }
     }
 
     /// Whether its CTAs are placed one by one in the order of their numbers, and then just run for their time.

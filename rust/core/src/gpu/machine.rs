@@ -70,6 +70,25 @@ pub(super) fn drain(longest: Time, kernel: KernelId, cta: u32) -> Time {
     Time(((u128::from(hash ^ (hash >> 29)) * u128::from(longest.0)) >> 64) as u64)
 }
 
+/// The most CTAs of which a run keeps a row each: some 6 GB.
+const MAX_RECORDED: u64 = 200_000_000;
+
+/// Columns with room for all CTAs.
+fn room_for_ctas(runs: &IdVec<KernelId, Run<'_>>) -> Result<CtaColumns> {
+    let ctas: u64 = runs.values().map(|run| run.ctas).sum();
+    let refused = || {
+        let why = format!(
+            "a row for each of {ctas} CTAs takes {} MB, and {MAX_RECORDED} are the most: detail `kernels` keeps none",
+            ctas * CtaColumns::ROW_BYTES / 1_000_000
+        );
+        Error::invalid("detail", "ctas", why)
+    };
+    if ctas > MAX_RECORDED {
+        return Err(refused());
+    }
+    CtaColumns::with_room_for(ctas as usize).ok_or_else(refused)
+}
+
 /// The machine while it runs a program.
 pub(super) struct Machine<'a, P> {
     pub(super) program: &'a Program,
@@ -117,6 +136,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         options: &Options,
         policy: P,
         groups: Groups,
+        interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<Self> {
         let front_end = FrontEnd::new(program, device)?;
         let footprints = footprints(device, program)?;
@@ -135,7 +155,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
                     Sampler::new(duration, arrays, cycle_ps, options.seed, stream)
                 });
                 let mut sampler = samplers.next().expect("all work has a duration");
-                let sync = Sync::new(kernel, device, arrays, &mut sampler, samplers.next());
+                let sync = Sync::new(kernel, device, arrays, &mut sampler, samplers.next(), interrupted)?;
                 let mut run = Run::new(
                     id,
                     launch.op,
@@ -149,12 +169,17 @@ impl<'a, P: Dispatch> Machine<'a, P> {
                     sync,
                 );
                 deals.inspect(|&gpcs| run.deal(gpcs));
+                run.cooperative = kernel.is_cooperative();
                 run.trigger = launch.trigger;
                 run.dependent = launch.dependent;
                 run.held = launch.dependent;
-                run
+                Ok(run)
             })
-            .collect();
+            .collect::<Result<_>>()?;
+        let ctas = match options.detail {
+            Detail::Kernels => None,
+            Detail::Ctas => Some(room_for_ctas(&runs)?),
+        };
         let running_ops = front_end.unfinished();
         Ok(Self {
             program,
@@ -173,7 +198,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             waiting_kernels: VecDeque::new(),
             books: Some(Bookkeeper::new()),
             closed_books: None,
-            ctas: (options.detail == Detail::Ctas).then(CtaColumns::default),
+            ctas,
             digest: Digest::default(),
             makespan: Time::ZERO,
             running_ops,
@@ -193,13 +218,14 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         loop {
             let happening = self.happenings.peek().map_or(Time::MAX, |Reverse((at, _, _))| *at);
             let visit = self.dispatcher.visit.map_or(Time::MAX, |visit| visit.at);
-            self.limit = happening.min(visit);
+            let limit = happening.min(visit);
+            self.limit = limit.min(Time::HORIZON);
             self.run_ctas();
             if interrupted() {
                 return Err(Error::Interrupted);
             }
             self.check_horizon()?;
-            if self.limit == Time::MAX {
+            if limit == Time::MAX && self.limit >= Time::HORIZON {
                 if self.dispatcher.returning.is_empty() && (self.steps.is_empty() || self.polls_in_vain()) {
                     break;
                 }

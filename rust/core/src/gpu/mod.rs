@@ -45,11 +45,11 @@ pub(crate) fn run(
     match options.dispatcher {
         Dispatcher::Hardware => {
             let policy = Hardware::new(device, options);
-            Machine::new(device, program, arrays, options, policy, groups)?.run(device, interrupted)
+            Machine::new(device, program, arrays, options, policy, groups, interrupted)?.run(device, interrupted)
         }
         Dispatcher::Ideal => {
             let policy = Ideal::new(groups.count());
-            Machine::new(device, program, arrays, options, policy, groups)?.run(device, interrupted)
+            Machine::new(device, program, arrays, options, policy, groups, interrupted)?.run(device, interrupted)
         }
     }
 }

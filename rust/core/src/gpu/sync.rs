@@ -7,6 +7,7 @@ use super::sm::Place;
 use super::work::Sampler;
 use crate::device::{Device, SyncTimings};
 use crate::engine::Time;
+use crate::error::{Error, Result};
 use crate::ids::{IdVec, SmId};
 use crate::workload::{Kernel, Needs, Span, Tasks, Work};
 
@@ -43,13 +44,14 @@ impl Sync {
         arrays: &[&[f64]],
         sampler: &mut Sampler<'_>,
         second: Option<Sampler<'_>>,
-    ) -> Self {
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<Self> {
         let time = |span: Span| Time(span.ps(device.clock.cycles_to_ps(1.0)).round() as u64);
-        match kernel.work {
+        Ok(match kernel.work {
             Work::Duration(_) => Self::None,
             Work::Persistent { tasks, schedule: Tasks::Static, overhead, startup, .. } => {
                 let (overhead, startup) = (time(overhead), time(startup));
-                Self::Static(StaticTasks::new(tasks, kernel.ctas(), overhead, startup, sampler))
+                Self::Static(StaticTasks::new(tasks, kernel.ctas(), overhead, startup, sampler, interrupted)?)
             }
             Work::Persistent { tasks, schedule: Tasks::Atomic, overhead, startup, .. } => Self::Counter(Counter {
                 word: Word::new(device, false),
@@ -65,7 +67,7 @@ impl Sync {
                 Self::Chain(Chain::new(after, needs, arrays, Word::new(device, false)))
             }
             Work::GridSync { rounds, .. } => Self::Barrier(Barrier::new(rounds, kernel.ctas(), device)),
-        }
+        })
     }
 
     /// The next CTA's own time, as far as it is drawn for each CTA.
@@ -145,12 +147,31 @@ pub(crate) struct StaticTasks {
 }
 
 impl StaticTasks {
-    fn new(tasks: u64, ctas: u64, overhead: Time, startup: Time, sampler: &mut Sampler<'_>) -> Self {
+    fn new(
+        tasks: u64,
+        ctas: u64,
+        overhead: Time,
+        startup: Time,
+        sampler: &mut Sampler<'_>,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<Self> {
+        const TASKS_BETWEEN_CHECKS: u64 = 1 << 20;
         let mut of = vec![startup; ctas as usize];
+        if let Some(constant) = sampler.constant() {
+            let task = constant + overhead;
+            for (cta, time) in of.iter_mut().enumerate() {
+                let own = (tasks + ctas - 1 - cta as u64) / ctas;
+                *time += Time(task.0.saturating_mul(own));
+            }
+            return Ok(Self { of });
+        }
         for task in 0..tasks {
+            if task % TASKS_BETWEEN_CHECKS == 0 && interrupted() {
+                return Err(Error::Interrupted);
+            }
             of[(task % ctas) as usize] += sampler.next() + overhead;
         }
-        Self { of }
+        Ok(Self { of })
     }
 
     fn of(&self, cta: u32) -> Time {

@@ -53,6 +53,14 @@ impl<'a> Sampler<'a> {
         Self { kind, rng: rng::stream(seed, "durations", launch) }
     }
 
+    /// The duration, if all are the same.
+    pub(crate) fn constant(&self) -> Option<Time> {
+        match self.kind {
+            Kind::Constant(time) => Some(time),
+            _ => None,
+        }
+    }
+
     /// The next duration.
     #[inline]
     pub(crate) fn next(&mut self) -> Time {

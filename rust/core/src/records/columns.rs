@@ -34,7 +34,7 @@ pub struct KernelColumns {
     pub tail_ps: Vec<u128>,
 }
 
-/// A row a CTA, in the order in which they ended: 32 bytes each.
+/// A row a CTA, in the order in which they ended: 28 bytes each.
 #[derive(Clone, Debug, Default)]
 pub struct CtaColumns {
     /// Its launch.
@@ -49,6 +49,23 @@ pub struct CtaColumns {
     pub start: Vec<Time>,
     /// Its last instruction.
     pub end: Vec<Time>,
+}
+
+impl CtaColumns {
+    /// What a row takes.
+    pub(crate) const ROW_BYTES: u64 = 28;
+
+    /// Empty columns with room for this many rows; none if there is no memory for them.
+    pub(crate) fn with_room_for(rows: usize) -> Option<Self> {
+        let mut columns = Self::default();
+        columns.kernel.try_reserve_exact(rows).ok()?;
+        columns.cta.try_reserve_exact(rows).ok()?;
+        columns.sm.try_reserve_exact(rows).ok()?;
+        columns.slot.try_reserve_exact(rows).ok()?;
+        columns.start.try_reserve_exact(rows).ok()?;
+        columns.end.try_reserve_exact(rows).ok()?;
+        Some(columns)
+    }
 }
 
 /// A row an SM, by number.

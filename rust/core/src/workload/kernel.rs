@@ -46,6 +46,11 @@ const fn one() -> u32 {
 pub const MAX_CTAS: u64 = u32::MAX as u64;
 
 impl Kernel {
+    /// Whether all of its CTAs have to be resident at once: it asks for that, or its work does.
+    pub fn is_cooperative(&self) -> bool {
+        self.cooperative || matches!(self.work, Work::GridSync { .. })
+    }
+
     /// A kernel of `ctas` CTAs of `threads` threads with few registers and no shared memory, whose CTAs do nothing.
     pub fn of(ctas: u32, threads: u32) -> Self {
         Self {

@@ -119,3 +119,37 @@ fn a_thousand_streams_of_kernels_that_all_fit_run() {
     let run = case.simulate_with(&Options { detail: Detail::Kernels, ..case.options }).unwrap();
     assert_eq!(run.kernels.ctas, vec![3; 1_000]);
 }
+
+#[test]
+fn random_durations_of_the_longest_kind_end_with_an_error_and_not_in_a_hang() {
+    let work = Work::Duration(Duration::Exponential { mean: Span::Ns(4.32e15) });
+    let program = Program::of(Kernel { work, ..Kernel::of(10_000, 256) });
+    let device = wavesim::device::catalogue::device("h200").unwrap();
+    let options = wavesim::Options { detail: wavesim::Detail::Kernels, ..wavesim::Options::default() };
+    let error = wavesim::simulate(&device, &program, &[], &options, &mut || false).unwrap_err();
+    assert!(error.to_string().contains("days of simulated time"), "{error}");
+}
+
+#[test]
+fn more_rows_than_memory_holds_are_refused_before_the_run() {
+    let program = Program::of(Kernel::of(1_000_000_000, 256));
+    let device = wavesim::device::catalogue::device("h200").unwrap();
+    let error = wavesim::simulate(&device, &program, &[], &wavesim::Options::default(), &mut || false).unwrap_err();
+    assert!(error.to_string().starts_with("detail: a row for each of 1000000000 CTAs takes"), "{error}");
+}
+
+#[test]
+fn four_billion_equal_tasks_of_a_static_schedule_need_no_loop() {
+    let work = Work::Persistent {
+        tasks: u64::from(u32::MAX),
+        duration: Duration::Constant(Span::Ns(1.0)),
+        schedule: wavesim::workload::Tasks::Static,
+        overhead: Span::Ns(0.0),
+        startup: Span::Ns(0.0),
+    };
+    let program = Program::of(Kernel { work, ..Kernel::of(132, 256) });
+    let device = wavesim::device::catalogue::device("h200").unwrap();
+    let run = wavesim::simulate(&device, &program, &[], &wavesim::Options::default(), &mut || false).unwrap();
+    let busy: u128 = run.kernels.busy_ps[0];
+    assert!(busy >= u128::from(u32::MAX) * 1000);
+}

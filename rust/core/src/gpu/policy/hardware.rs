@@ -11,14 +11,14 @@
 
 use rand_core::Rng;
 
-use super::{Dispatch, Start, Visit};
+use super::{Dispatch, Launched, Start, Visit};
 use crate::device::Device;
 use crate::engine::{Time, rng};
 use crate::ids::{IdVec, SmId};
 use crate::simulate::Options;
 
 /// Visits to full GPCs after a plain launch's first visit to the left-over TPCs, and after each further one, until the next.
-/// Cluster launches come by them once a round over all GPCs.
+/// Cluster launches come by them once a round over all GPCs, cooperative ones before they turn to any GPC.
 const FULL_BETWEEN: [u32; 2] = [5, 6];
 
 /// The timings, in time; and what is busy until when.
@@ -59,8 +59,8 @@ struct Rounds {
     next: usize,
     /// With which of their TPCs the visits to left-over groups begin.
     next_tpc: usize,
-    launched: bool,
-    clusters: bool,
+    /// How the launch that is being placed was launched; none yet.
+    launched: Option<Launched>,
     /// Visits to full GPCs until the left-over TPCs' turn.
     until_left_over: u32,
     /// Visits of this pass to left-over TPCs.
@@ -162,8 +162,7 @@ impl Rounds {
             next_tpc: next_tpc.unwrap_or_else(|| drawn("first left-over TPC", tpcs)),
             full,
             left_over,
-            launched: false,
-            clusters: false,
+            launched: None,
             until_left_over: 0,
             left_over_visits: 0,
             left_over_passes: 0,
@@ -171,18 +170,17 @@ impl Rounds {
     }
 
     /// A launch begins.
-    fn begin(&mut self, clusters: bool, has_room: &mut dyn FnMut(usize) -> bool) {
+    fn begin(&mut self, of: Launched, has_room: &mut dyn FnMut(usize) -> bool) {
+        let before = self.launched.replace(of);
         // Plain launches take turns between the two halves of the left-over TPCs; two passes are two turns.
-        if self.left_over_passes % 2 > 0 && !self.clusters {
+        if before == Some(Launched::Plain) && self.left_over_passes % 2 > 0 {
             self.next_tpc += self.left_over.first().map_or(0, |group| group.tpcs / 2);
         }
         // One that does not begin with them leaves out a GPC.
-        let launched = std::mem::replace(&mut self.launched, true);
-        if launched && !clusters && self.left_over.iter().all(|one| !has_room(one.group)) && !self.left_over.is_empty()
-        {
+        let without = !self.left_over.is_empty() && self.left_over.iter().all(|one| !has_room(one.group));
+        if before.is_some() && of == Launched::Plain && without {
             self.next = (self.next + 1) % self.full.len().max(1);
         }
-        self.clusters = clusters;
         self.left_over_passes = 0;
         self.begin_pass();
     }
@@ -199,12 +197,15 @@ impl Rounds {
         if (self.until_left_over == 0 || full.is_none())
             && let Some(LeftOver { group, tpcs }) = self.left_over.iter().copied().find(|one| has_room(one.group))
         {
-            let further = self.left_over_visits.min(1) as usize;
-            self.until_left_over = if self.clusters { count as u32 } else { FULL_BETWEEN[further] };
+            self.until_left_over = match self.launched {
+                Some(Launched::Clusters) => count as u32,
+                Some(Launched::Cooperatively) => 0,
+                Some(Launched::Plain) | None => FULL_BETWEEN[self.left_over_visits.min(1) as usize],
+            };
             self.left_over_visits += 1;
             self.left_over_passes += u32::from(self.left_over_visits == 1);
-            let half = (tpcs / 2).max(1);
-            let cell = if self.clusters { self.next_tpc } else { self.next_tpc / half * half };
+            let step = if self.launched == Some(Launched::Plain) { (tpcs / 2).max(1) } else { 1 };
+            let cell = self.next_tpc / step * step;
             return Some(Visit { at, group, cell });
         }
         let turn = full?;
@@ -215,8 +216,8 @@ impl Rounds {
 }
 
 impl Dispatch for Hardware {
-    fn first_visit(&mut self, now: Time, clusters: bool, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
-        self.rounds.begin(clusters, has_room);
+    fn first_visit(&mut self, now: Time, of: Launched, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
+        self.rounds.begin(of, has_room);
         self.rounds.next(now, has_room)
     }
 

@@ -1,6 +1,6 @@
 //! The ideal dispatcher: free, breadth first over all SMs, and never a slot idle for its sake.
 
-use super::{Dispatch, Start, Visit};
+use super::{Dispatch, Launched, Start, Visit};
 use crate::engine::Time;
 use crate::ids::SmId;
 
@@ -23,7 +23,7 @@ impl Ideal {
 }
 
 impl Dispatch for Ideal {
-    fn first_visit(&mut self, now: Time, _clusters: bool, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
+    fn first_visit(&mut self, now: Time, _of: Launched, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
         self.visit(now, 0, has_room)
     }
 

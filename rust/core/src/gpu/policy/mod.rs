@@ -9,9 +9,9 @@ use crate::ids::SmId;
 /// How fast, and over which groups of SMs first, a dispatcher gives CTAs away. Which kernel's turn it is and which CTA fits
 /// where is not policy: the dispatcher itself counts that.
 pub(crate) trait Dispatch {
-    /// A kernel, of `clusters` or of plain CTAs, that found free slots at `now` is placed in visits to groups of SMs: the
-    /// first one, to a group that `has_room`.
-    fn first_visit(&mut self, now: Time, clusters: bool, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit>;
+    /// A kernel that found free slots at `now` is placed in visits to groups of SMs: the first one, to a group that
+    /// `has_room`.
+    fn first_visit(&mut self, now: Time, of: Launched, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit>;
 
     /// The visit after this one, which placed a single CTA as a cluster on an SM that had others, if `single`.
     fn next_visit(&mut self, last: Visit, single: bool, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit>;
@@ -35,6 +35,14 @@ pub(crate) trait Dispatch {
 
     /// From the last placement of one kernel to the first of the next.
     fn switch(&self) -> Time;
+}
+
+/// How a kernel was launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Launched {
+    Plain,
+    Clusters,
+    Cooperatively,
 }
 
 /// One visit of the dispatcher to a group of SMs.
