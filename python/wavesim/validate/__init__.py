@@ -24,9 +24,14 @@ from wavesim.devices import device as catalogue_device
 from wavesim.errors import InvalidInput, WavesimError
 from wavesim.validate.families import FAMILIES, NOT_MODELLED
 from wavesim.validate.metric import MEASURES, Summary, error_of
+from wavesim.validate.placement import share_placed
 from wavesim.validate.tables import NotSimulated, Row, Tables
 
-__all__ = ["ROWS", "Validation", "validate"]
+__all__ = ["PLACEMENT", "ROWS", "Validation", "validate"]
+
+PLACEMENT = "placement"
+"""The measure beside the columns: the share of the first wave's CTAs on the SMs where they were
+logged, for runs that fill the machine and whose blocks were logged."""
 
 ROWS: dict[str, pl.DataType] = {
     "run": pl.Int64(),
@@ -101,6 +106,7 @@ def validate(
     rows = tables.rows(
         [name for name in chosen if name not in tables.others],
         [name for name in modelled if FAMILIES[name].with_blocks],
+        [name for name in modelled if FAMILIES[name].placed],
     )
     outcomes = _predict_all(rows, target, progress)
     compared: list[tuple[Any, ...]] = []
@@ -163,12 +169,19 @@ def _predict(row: Row, device: Device) -> dict[str, float] | str:
         return _why_not(row.family)
     try:
         predicted = family.predict(row.inputs, device)
+        placement = None
+        if family.placed is not None and row.logged_sms is not None:
+            workload = family.placed(row.inputs, device)
+            placement = share_placed(workload, device, row.logged_sms)
     except NotSimulated as why:
         return str(why)
     except WavesimError as error:
         # The device measured it; that the model refuses it is a difference like any other.
         return f"the model refuses it: {error}"
-    return {measure: predicted[measure] for measure in family.measures}
+    outcome = {measure: predicted[measure] for measure in family.measures}
+    if placement is not None:
+        outcome[PLACEMENT] = placement
+    return outcome
 
 
 def _why_not(family: str) -> str:
@@ -176,7 +189,7 @@ def _why_not(family: str) -> str:
 
 
 def _compared(row: Row, measure: str, simulated: float) -> tuple[Any, ...]:
-    first, again = row.measured[measure]
+    first, again = (1.0, None) if measure == PLACEMENT else row.measured[measure]
     if first is None:
         first, again = again, None
     error = None if first is None else error_of(MEASURES[measure], simulated, first, again)
@@ -197,7 +210,8 @@ def _by_family(
     lines = []
     for name in chosen:
         measures = FAMILIES[name].measures if name in FAMILIES else (None,)
-        for measure in measures:
+        placed = (PLACEMENT,) if (name, PLACEMENT) in errors else ()
+        for measure in (*measures, *placed):
             summary = Summary.of(errors.get((name, measure or ""), []))
             lines.append(
                 {

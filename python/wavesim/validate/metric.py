@@ -43,9 +43,11 @@ MEASURES: dict[str, Measure] = {
         Measure("device_us", "time", tick=0.3),
         Measure("max_active_clusters", "count"),
         Measure("sms_used", "count"),
+        # Of the first wave's CTAs, on the SM where they were logged; measured is all of them.
+        Measure("placement", "share"),
     )
 }
-"""Every column that is predicted, by name."""
+"""Everything that is predicted, by name: columns, and ``placement``."""
 
 
 def error_of(measure: Measure, simulated: float, first: float, again: float | None = None) -> float:

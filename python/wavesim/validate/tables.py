@@ -95,6 +95,8 @@ class Row:
     inputs: Inputs
     measured: Mapping[str, tuple[float | None, float | None]] = field(repr=False)
     """Both measurements of each measured column; None where one was not taken."""
+    logged_sms: np.ndarray[Any, np.dtype[np.int64]] | None = field(default=None, repr=False)
+    """The SM of each block, by its number over the run's kernels; None where it was not logged."""
 
 
 class Tables:
@@ -129,20 +131,22 @@ class Tables:
         )
         return [*experiments, *self.others]
 
-    def rows(self, families: Iterable[str], with_blocks: Iterable[str]) -> list[Row]:
+    def rows(
+        self, families: Iterable[str], with_blocks: Iterable[str], placed: Iterable[str] = ()
+    ) -> list[Row]:
         """Give the runs of some experiments.
 
         Args:
             families: which.
             with_blocks: those of them to whose inputs belongs what each block took.
+            placed: those of which it is wanted where each block was.
         """
         if self._runs is None:
             return []
         chosen = self._runs.filter(pl.col("experiment").is_in(list(families)))
-        needs_blocks = set(with_blocks)
-        runs = chosen.filter(pl.col("experiment").is_in(list(needs_blocks)))["run"].to_list()
-        blocks = self._block_cycles(runs) if runs else {}
-        return [_row(values, blocks) for values in chosen.iter_rows(named=True)]
+        cycles = self._by_block("cycles", pl.Float64(), chosen, with_blocks, needed=True)
+        sms = self._by_block("smid", pl.Int64(), chosen, placed, needed=False)
+        return [_row(values, cycles, sms) for values in chosen.iter_rows(named=True)]
 
     def height(self, table: str) -> int:
         """Count the rows of a table that is not ``runs``."""
@@ -169,20 +173,37 @@ class Tables:
             raise UnsupportedFile(f"{path}: run and experiment must be given in each row", path)
         return frame
 
-    def _block_cycles(self, runs: list[int]) -> dict[int, np.ndarray[Any, np.dtype[np.float64]]]:
+    def _by_block(
+        self,
+        column: str,
+        of: pl.DataType,
+        chosen: pl.DataFrame,
+        families: Iterable[str],
+        *,
+        needed: bool,
+    ) -> dict[int, np.ndarray[Any, np.dtype[Any]]]:
+        """Give what was logged of each block, by run; only of runs with all of their blocks."""
         path = self.folder / _BLOCKS
-        if not path.is_file():
+        runs = chosen.filter(pl.col("experiment").is_in(list(families)))["run"].to_list()
+        if not runs or not path.is_file():
             return {}
-        wanted = pl.col("run").is_in(runs)
+        scan = self._scan(path)
+        names = scan.collect_schema().names()
+        if not needed and not {"run", "cta", column} <= set(names):
+            return {}
         try:
-            frame = self._scan(path).filter(wanted).select("run", "cta", "cycles").collect()
+            wanted = scan.filter(pl.col("run").is_in(runs)).select(
+                "run", "cta", pl.col(column).cast(of)
+            )
+            frame = wanted.collect()
         except pl.exceptions.PolarsError as error:
             raise _unreadable(path, error) from error
         by_run = frame.sort("run", "cta").partition_by("run", as_dict=True)
         found = {}
         for (run,), blocks in by_run.items():
-            if blocks["cta"].to_list() == list(range(blocks.height)):
-                found[int(run)] = blocks["cycles"].cast(pl.Float64).to_numpy()
+            complete = blocks["cta"].to_list() == list(range(blocks.height))
+            if complete and (needed or not blocks[column].null_count()):
+                found[int(run)] = blocks[column].to_numpy()
         return found
 
     @staticmethod
@@ -196,7 +217,9 @@ class Tables:
 
 
 def _row(
-    values: dict[str, Any], blocks: Mapping[int, np.ndarray[Any, np.dtype[np.float64]]]
+    values: dict[str, Any],
+    cycles: Mapping[int, np.ndarray[Any, np.dtype[np.float64]]],
+    sms: Mapping[int, np.ndarray[Any, np.dtype[np.int64]]],
 ) -> Row:
     hidden = MEASURED | {f"{name}_again" for name in MEASURED}
     asked = {
@@ -207,7 +230,8 @@ def _row(
     return Row(
         run=values["run"],
         family=values["experiment"],
-        inputs=Inputs(asked, blocks.get(values["run"])),
+        inputs=Inputs(asked, cycles.get(values["run"])),
+        logged_sms=sms.get(values["run"]),
         measured={
             name: (_measured(values.get(name)), _measured(values.get(f"{name}_again")))
             for name in MEASURED

@@ -18,6 +18,7 @@ __all__ = [
     "Family",
     "completion_us",
     "kernel_of",
+    "lasting",
     "resident",
     "simulated",
     "span_ns",
@@ -26,6 +27,9 @@ __all__ = [
 
 SEED = 0
 """Of every run. The dispatcher's first GPC follows from it; spans change by a few ns with it."""
+
+LASTING = 1e6
+"""Cycles in which any machine is filled."""
 
 Predict = Callable[[Inputs, Device], Mapping[str, float]]
 
@@ -41,6 +45,8 @@ class Family:
     """Gives these, from the row's inputs."""
     with_blocks: bool = False
     """Whether what each block took is among the inputs."""
+    placed: Callable[[Inputs, Device], Program | Kernel] | None = None
+    """Gives what runs, where placement is compared too."""
 
 
 def kernel_of(
@@ -82,6 +88,11 @@ def spin_kernel(inputs: Inputs, device: Device, **fields: Any) -> Kernel:
     cycles = inputs.number("cycles")
     kernel = kernel_of(inputs, bodies.spin(cycles), **fields)
     return kernel.edited(work=bodies.spin(cycles, resident(kernel, device)))
+
+
+def lasting(inputs: Inputs, device: Device, **fields: Any) -> Kernel:
+    """Give the row's kernel with blocks that last: where they go first depends on its shape."""
+    return kernel_of(inputs, Duration.constant(cycles=LASTING), **fields)
 
 
 def simulated(

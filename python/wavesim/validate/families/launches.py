@@ -15,27 +15,28 @@ LOGGED = 200
 """Kernels whose blocks are logged, from the first: what ``span_ns`` is over."""
 
 
-def _launch_stream(inputs: Inputs, device: Device) -> dict[str, float]:
-    kernel = spin_kernel(inputs, device)
-    kernels = min(inputs.count("kernels"), LOGGED)
-    return {"span_ns": _span_ns(simulated(device, Program([kernel] * kernels)))}
+def _stream(inputs: Inputs, device: Device) -> Program:
+    return Program([spin_kernel(inputs, device)] * min(inputs.count("kernels"), LOGGED))
 
 
-def _launch_graph(inputs: Inputs, device: Device) -> dict[str, float]:
-    kernel = spin_kernel(inputs, device)
-    return _graph(inputs, device, Launch(kernel))
+def _graph(inputs: Inputs, device: Device) -> Program:
+    launch = Launch(spin_kernel(inputs, device))
+    return Program([Graph([launch] * min(inputs.count("kernels"), LOGGED))])
 
 
-def _launch_graph_pdl(inputs: Inputs, device: Device) -> dict[str, float]:
-    kernel = spin_kernel(inputs, device)
+def _graph_pdl(inputs: Inputs, device: Device) -> Program:
     trigger = inputs.number("trigger", 0) > 0
-    return _graph(inputs, device, Launch(kernel, dependent=True, trigger=trigger))
+    launch = Launch(spin_kernel(inputs, device), dependent=True, trigger=trigger)
+    return Program([Graph([launch] * min(inputs.count("kernels"), LOGGED))])
 
 
-def _graph(inputs: Inputs, device: Device, launch: Launch) -> dict[str, float]:
+def _launch_stream(inputs: Inputs, device: Device) -> dict[str, float]:
+    return {"span_ns": _span_ns(simulated(device, _stream(inputs, device)))}
+
+
+def _launch_graph(inputs: Inputs, device: Device, program: Program) -> dict[str, float]:
     kernels = inputs.count("kernels")
-    run = simulated(device, Program([Graph([launch] * min(kernels, LOGGED))]))
-    span = _span_ns(run)
+    span = _span_ns(simulated(device, program))
     whole = span + max(kernels - LOGGED, 0) * span / LOGGED
     return {"span_ns": span, "event_us": (whole + bodies.GRAPH_CALL_NS) / kernels / 1e3}
 
@@ -46,7 +47,17 @@ def _span_ns(run: Run) -> float:
 
 
 FAMILIES = (
-    Family("launch_stream", ("span_ns",), _launch_stream),
-    Family("launch_graph", ("span_ns", "event_us"), _launch_graph),
-    Family("launch_graph_pdl", ("span_ns", "event_us"), _launch_graph_pdl),
+    Family("launch_stream", ("span_ns",), _launch_stream, placed=_stream),
+    Family(
+        "launch_graph",
+        ("span_ns", "event_us"),
+        lambda i, d: _launch_graph(i, d, _graph(i, d)),
+        placed=_graph,
+    ),
+    Family(
+        "launch_graph_pdl",
+        ("span_ns", "event_us"),
+        lambda i, d: _launch_graph(i, d, _graph_pdl(i, d)),
+        placed=_graph_pdl,
+    ),
 )

@@ -8,7 +8,7 @@ from typing import Literal
 from wavesim.devices import Device
 from wavesim.durations import Duration
 from wavesim.validate import bodies
-from wavesim.validate.families.common import Family, kernel_of, simulated, span_ns
+from wavesim.validate.families.common import Family, kernel_of, lasting, simulated, span_ns
 from wavesim.validate.tables import Inputs
 from wavesim.workload import GridSync, Kernel, Persistent
 
@@ -66,9 +66,31 @@ def _sharing(inputs: Inputs, device: Device) -> tuple[int, int]:
 
 
 FAMILIES = (
-    Family("persistent_static", ("span_ns",), lambda i, d: _persistent(i, d, "static")),
-    Family("persistent_atomic", ("span_ns",), lambda i, d: _persistent(i, d, "atomic")),
-    Family("persistent_static_dist", ("span_ns",), lambda i, d: _persistent_dist(i, d, "static")),
-    Family("persistent_atomic_dist", ("span_ns",), lambda i, d: _persistent_dist(i, d, "atomic")),
-    Family("gridsync", ("span_ns",), _gridsync),
+    Family(
+        "persistent_static",
+        ("span_ns",),
+        lambda i, d: _persistent(i, d, "static"),
+        placed=lasting,
+    ),
+    Family(
+        "persistent_atomic",
+        ("span_ns",),
+        lambda i, d: _persistent(i, d, "atomic"),
+        placed=lasting,
+    ),
+    Family(
+        "persistent_static_dist",
+        ("span_ns",),
+        lambda i, d: _persistent_dist(i, d, "static"),
+        placed=lasting,
+    ),
+    Family(
+        "persistent_atomic_dist",
+        ("span_ns",),
+        lambda i, d: _persistent_dist(i, d, "atomic"),
+        placed=lasting,
+    ),
+    Family(
+        "gridsync", ("span_ns",), _gridsync, placed=lambda i, d: lasting(i, d, cooperative=True)
+    ),
 )

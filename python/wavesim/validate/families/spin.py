@@ -17,6 +17,7 @@ from wavesim.validate.families.common import (
     spin_kernel,
 )
 from wavesim.validate.tables import Inputs, NotSimulated
+from wavesim.workload import Kernel
 
 __all__ = ["FAMILIES"]
 
@@ -26,13 +27,20 @@ def _spin(inputs: Inputs, device: Device) -> dict[str, float]:
 
 
 def _spin_regs(inputs: Inputs, device: Device) -> dict[str, float]:
+    return {"span_ns": span_ns(simulated(device, _spin_regs_kernel(inputs, device)))}
+
+
+def _spin_regs_kernel(inputs: Inputs, device: Device) -> Kernel:
     cycles = inputs.number("cycles")
     kernel = kernel_of(inputs, bodies.spin(cycles))
-    work = bodies.spin_regs(cycles, resident(kernel, device))
-    return {"span_ns": span_ns(simulated(device, kernel.edited(work=work)))}
+    return kernel.edited(work=bodies.spin_regs(cycles, resident(kernel, device)))
 
 
 def _spin_dist(inputs: Inputs, device: Device) -> dict[str, float]:
+    return {"span_ns": span_ns(simulated(device, _spin_dist_kernel(inputs, device)))}
+
+
+def _spin_dist_kernel(inputs: Inputs, device: Device) -> Kernel:
     if inputs.block_cycles is None:
         raise NotSimulated("blocks.parquet does not have the times of all of its blocks")
     if len(inputs.block_cycles) != inputs.count("grid"):
@@ -42,7 +50,7 @@ def _spin_dist(inputs: Inputs, device: Device) -> dict[str, float]:
     warps = -(-inputs.count("block") // device.limits.warp_size)
     setup = device.dispatch.setup_cycles + warps * device.dispatch.setup_warp_cycles
     work = Duration.per_cta(cycles=np.maximum(inputs.block_cycles - setup, 0.0))
-    return {"span_ns": span_ns(simulated(device, kernel_of(inputs, work)))}
+    return kernel_of(inputs, work)
 
 
 def _spin_grid(inputs: Inputs, device: Device) -> dict[str, float]:
@@ -51,8 +59,8 @@ def _spin_grid(inputs: Inputs, device: Device) -> dict[str, float]:
 
 
 FAMILIES = (
-    Family("spin", ("span_ns",), _spin),
-    Family("spin_regs", ("span_ns",), _spin_regs),
-    Family("spin_dist", ("span_ns",), _spin_dist, with_blocks=True),
+    Family("spin", ("span_ns",), _spin, placed=spin_kernel),
+    Family("spin_regs", ("span_ns",), _spin_regs, placed=_spin_regs_kernel),
+    Family("spin_dist", ("span_ns",), _spin_dist, with_blocks=True, placed=_spin_dist_kernel),
     Family("spin_grid", ("event_us",), _spin_grid),
 )

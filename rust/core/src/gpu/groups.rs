@@ -178,7 +178,9 @@ impl Groups {
                 }
             }
         }
-        order.sort_unstable_by_key(|&(key, sm)| (key, sm));
+        if ctas < order.len() {
+            order.select_nth_unstable(ctas);
+        }
         order.into_iter().take(ctas).map(|(_, sm)| sm)
     }
 }
