@@ -35,12 +35,39 @@ def test_an_unknown_device_suggests_the_nearest():
         ({"dispatcher": "magic"}, "dispatcher"),
         ({"program": 7}, "program"),
         ({"device": 7}, "device"),
+        ({"first_sms": (1, 128, 2)}, "first_sms"),
     ],
 )
 def test_an_argument_that_cannot_be_is_named(arguments, field):
     with pytest.raises(InvalidInput, match=rf"^{field}: ") as refused:
         wavesim.simulate(**({"device": "h200", "program": KERNEL} | arguments))
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"first_sms": [132]}, r"^first_sms\[0\]: SM numbers run from 0 to 131 \(got 132\)"),
+        ({"first_sms": [128, -1]}, r"^first_sms\[1\]: SM numbers run from 0 to 131 \(got -1\)"),
+        ({"first_sms": [2, 4]}, r"^first_sms\[1\]: the other one is in a whole GPC too"),
+        ({"first_sms": [2], "dispatcher": "ideal"}, r"^first_sms\[0\]: the ideal dispatcher"),
+    ],
+)
+def test_where_the_dispatcher_cannot_begin_is_said(arguments, said):
+    with pytest.raises(InvalidInput, match=said):
+        wavesim.simulate("h200", KERNEL, **arguments)
+
+
+def test_the_dispatcher_begins_where_it_is_told_to(tmp_path):
+    run = wavesim.simulate("h200", KERNEL, seed=3, first_sms=[130, 6])
+    sms = run.ctas.sort("cta")["sm"].to_list()
+    # Plain launches begin with one half of the left-over TPCs, then visit whole GPCs.
+    assert sms[:8] == [128, 129, 130, 131, 124, 125, 126, 127]
+    assert sms[8:12] == [6, 7, 22, 23]
+    assert run.first_sms == (130, 6)
+    assert run != wavesim.simulate("h200", KERNEL, seed=3, first_sms=[130, 8])
+    run.save(tmp_path / "run")
+    assert wavesim.load(tmp_path / "run").first_sms == (130, 6)
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,8 @@ def test_a_measured_log_is_placed_as_the_device_did(logged):
         (lambda log: log.with_columns(cta=pl.lit(0)), "has no block 1, or another one twice"),
         (lambda log: log.with_columns(start_ns=pl.lit("x")), "must be numbers"),
         (lambda log: log.with_columns(end_ns=pl.lit(float("nan"))), "must be numbers"),
+        (lambda log: log.with_columns(smid=pl.lit(132)), r"SMs are 0 to 131 \(got 132\)"),
+        (lambda log: log.with_columns(run=pl.col("cta") % 3), "has blocks of 3 runs"),
     ],
 )
 def test_another_table_is_refused(spoil, said):
@@ -87,6 +89,42 @@ def test_a_run_without_ctas_says_how_to_get_them():
     )
     with pytest.raises(InvalidInput, match="ctas"):
         run.compare(pl.DataFrame({"cta": [0], "smid": [0], "start_ns": [0], "end_ns": [1]}))
+
+
+def test_launches_that_were_logged_can_be_picked():
+    kernel = wavesim.Kernel(300, 128, work=wavesim.Duration.uniform(low_ns=900, high_ns=1_100))
+    run = wavesim.simulate("h200", wavesim.Program([kernel] * 3))
+    log = log_of(run).filter(run.ctas["kernel"] == 1)
+    comparison = run.compare(log, kernels=[1])
+    assert comparison.ctas["kernel"].unique().to_list() == [1]
+    assert comparison.summary["same_sm"][0] == 1
+    assert comparison.ctas["start_error_ns"].abs().max() < 1e-3
+    with pytest.raises(InvalidInput, match=r"kernels\[0\]: the run's launches are 0 to 2"):
+        run.compare(log, kernels=[3])
+
+
+def test_the_first_wave_is_what_was_placed_before_any_slot_came_back():
+    run = spin_run()
+    assert run.compare(log_of(run)).ctas.filter("first_wave")["cta"].to_list() == list(range(2_112))
+
+
+def test_each_launch_on_an_idle_machine_has_a_first_wave():
+    kernel = wavesim.Kernel(200, 128, work=wavesim.Duration.constant(ns=2_000))
+    alone = wavesim.simulate("h200", wavesim.Program([kernel] * 2))
+    assert alone.compare(numbered(alone)).ctas["first_wave"].all()
+
+
+def numbered(run):
+    """The log of a run of several launches of the same grid."""
+    grid = run.kernels["grid"][0]
+    log = log_of(run)
+    return log.with_columns(cta=pl.col("cta") + run.ctas["kernel"] * grid)
+
+
+def test_a_comparison_is_frozen():
+    comparison = spin_run().compare(log_of(spin_run()))
+    with pytest.raises(AttributeError):
+        comparison.ctas = pl.DataFrame()
 
 
 def test_the_plot_shows_both_sides():

@@ -121,3 +121,29 @@ pub fn simulate(
     options.validate(device)?;
     gpu::run(device, program, arrays, options, interrupted)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Dispatcher, Options};
+    use crate::device::catalogue;
+    use crate::ids::SmId;
+
+    #[test]
+    fn first_sms_are_one_of_a_whole_gpc_and_one_of_a_left_over_tpc() {
+        let device = catalogue::device("h200").expect("the catalogue has it");
+        let said = |first_sms: [Option<u16>; 2], dispatcher| {
+            let options = Options { first_sms: first_sms.map(|sm| sm.map(SmId)), dispatcher, ..Options::default() };
+            options.validate(&device).err().map(|error| error.to_string())
+        };
+        let hardware = |first, second| said([first, second], Dispatcher::Hardware);
+        for (first, second) in [(None, None), (Some(3), None), (None, Some(128)), (Some(128), Some(3))] {
+            assert_eq!(hardware(first, second), None);
+        }
+        let beyond = "first_sms[1]: SM numbers run from 0 to 131 (got 132)";
+        assert_eq!(hardware(None, Some(132)).as_deref(), Some(beyond));
+        let twice = "first_sms[1]: the other one is in a whole GPC too (got 4)";
+        assert_eq!(hardware(Some(2), Some(4)).as_deref(), Some(twice));
+        let ideal = "first_sms[0]: the ideal dispatcher always begins with the first GPC (got 2)";
+        assert_eq!(said([Some(2), None], Dispatcher::Ideal).as_deref(), Some(ideal));
+    }
+}

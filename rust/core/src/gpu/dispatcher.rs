@@ -7,7 +7,7 @@
 
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::groups::Groups;
+use super::groups::{Groups, Shares};
 use super::kernel::Run;
 use super::policy::{Dispatch, Start, Visit};
 use super::sm::{Place, Sms};
@@ -46,7 +46,7 @@ pub(crate) struct Dispatcher<P> {
     /// The next visit of the placement that is under way.
     pub(crate) visit: Option<Visit>,
     /// How many CTAs each SM still gets in this pass over the machine, while plain CTAs are placed going round.
-    shares: Option<IdVec<SmId, u32>>,
+    shares: Option<Shares>,
     /// The load of the SMs that the next cluster in each cell would get, while a kernel of clusters is placed.
     layers: Vec<Option<u32>>,
     cluster: Vec<SmId>,
@@ -142,13 +142,9 @@ impl<P: Dispatch> Dispatcher<P> {
                 for i in 0..self.groups.sms_of_cell(cell).len() {
                     let sm = self.groups.sms_of_cell(cell)[i];
                     let left = runs[head].left_for(self.groups.gpc_of(sm));
-                    if left > 0 && self.shares.as_ref().is_none_or(|shares| shares[sm] > 0) {
-                        if sms.fits(sm, &runs[head].footprint) {
-                            placed.push(self.place(head, sm, None, visit.at, true, runs, sms));
-                        }
-                        if let Some(shares) = &mut self.shares {
-                            shares[sm] -= 1;
-                        }
+                    let taken = left > 0 && self.shares.as_mut().is_none_or(|shares| shares.take(visit.group, sm));
+                    if taken && sms.fits(sm, &runs[head].footprint) {
+                        placed.push(self.place(head, sm, None, visit.at, true, runs, sms));
                     }
                 }
             }
@@ -287,7 +283,7 @@ impl<P: Dispatch> Dispatcher<P> {
 /// Whether a visit to this group would place something.
 fn has_room(
     groups: &Groups,
-    shares: Option<&IdVec<SmId, u32>>,
+    shares: Option<&Shares>,
     layers: &[Option<u32>],
     group: usize,
     run: &Run<'_>,
@@ -298,9 +294,9 @@ fn has_room(
         let lowest = layers.iter().copied().flatten().min();
         return lowest.is_some() && groups.cells(group).any(|cell| layers[cell] == lowest);
     }
+    if let Some(shares) = shares {
+        return shares.of_group(group) > 0;
+    }
     run.left_for(groups.gpc_of(groups.sms(group)[0])) > 0
-        && groups
-            .sms(group)
-            .iter()
-            .any(|&sm| shares.is_none_or(|shares| shares[sm] > 0) && sms.fits(sm, &run.footprint))
+        && groups.sms(group).iter().any(|&sm| sms.fits(sm, &run.footprint))
 }

@@ -25,6 +25,30 @@ struct Group {
     left_over: bool,
 }
 
+/// How many CTAs each SM still gets in one pass over the machine.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    of_sm: IdVec<SmId, u32>,
+    of_group: Vec<u32>,
+}
+
+impl Shares {
+    /// What the SMs of a group still get together.
+    pub(crate) fn of_group(&self, group: usize) -> u32 {
+        self.of_group[group]
+    }
+
+    /// Takes one CTA from an SM's share; false if it has none left.
+    pub(crate) fn take(&mut self, group: usize, sm: SmId) -> bool {
+        if self.of_sm[sm] == 0 {
+            return false;
+        }
+        self.of_sm[sm] -= 1;
+        self.of_group[group] -= 1;
+        true
+    }
+}
+
 /// SMs that share a TPC are neighbours in a group's list, and CTAs are spread over TPCs before they share one.
 const SMS_PER_TPC: usize = 2;
 
@@ -134,7 +158,7 @@ impl Groups {
     /// ones' room, as long as all of them get the same; what does not divide evenly is spread over them in a last pass.
     ///
     /// With `ahead`, left-over TPCs get their part of what does not divide evenly already now.
-    pub(crate) fn shares(&self, ctas: u64, ahead: bool, sms: &Sms, need: &Footprint) -> Option<IdVec<SmId, u32>> {
+    pub(crate) fn shares(&self, ctas: u64, ahead: bool, sms: &Sms, need: &Footprint) -> Option<Shares> {
         let mut room = IdVec::filled(0, sms.count());
         (0..sms.count()).map(SmId::from_index).for_each(|sm| room[sm] = sms.room(sm, need));
         let most = room.values().copied().max().filter(|&most| most > 0)?;
@@ -142,15 +166,19 @@ impl Groups {
         let roomiest: Vec<SmId> = (0..sms.count()).map(SmId::from_index).filter(|&sm| room[sm] == most).collect();
         let all = roomiest.len() as u64;
         let each = u64::from(most - next).min(ctas / all) as u32;
-        let mut shares = IdVec::filled(0, sms.count());
-        roomiest.iter().for_each(|&sm| shares[sm] = each);
+        let mut of_sm = IdVec::filled(0, sms.count());
+        for &sm in &roomiest {
+            of_sm[sm] = each;
+        }
         let rest = ctas - u64::from(each) * all;
         let last = each == 0;
         if last || (ahead && each < most && rest < all) {
             let extra = self.spread(rest as usize, &roomiest, sms).filter(|&sm| last || self.is_left_over(sm));
-            extra.for_each(|sm| shares[sm] += 1);
+            extra.for_each(|sm| of_sm[sm] += 1);
         }
-        Some(shares)
+        let sum = |group: &Group| group.sms.iter().map(|&sm| of_sm[sm]).sum();
+        let of_group = self.groups.iter().map(sum).collect();
+        Some(Shares { of_sm, of_group })
     }
 
     fn is_left_over(&self, sm: SmId) -> bool {
@@ -162,19 +190,20 @@ impl Groups {
     /// TPC that is empty before one that is not.
     fn spread(&self, ctas: usize, among: &[SmId], sms: &Sms) -> impl Iterator<Item = SmId> + use<> {
         let mut open = IdVec::filled(false, sms.count());
-        among.iter().for_each(|&sm| open[sm] = true);
+        for &sm in among {
+            open[sm] = true;
+        }
         let mut order = Vec::with_capacity(among.len());
         for (index, group) in self.groups.iter().enumerate() {
             let mut turns: Vec<u32> = Vec::new();
             for tpc in group.sms.chunks(SMS_PER_TPC) {
-                let mut load: u32 = tpc.iter().filter(|&&sm| !open[sm]).map(|&sm| sms.resident_on(sm)).sum();
-                for &sm in tpc.iter().filter(|&&sm| open[sm]) {
+                let others: u32 = tpc.iter().filter(|&&sm| !open[sm]).map(|&sm| sms.resident_on(sm)).sum();
+                for (&sm, load) in tpc.iter().filter(|&&sm| open[sm]).zip(others..) {
                     turns.resize(turns.len().max(load as usize + 1), 0);
                     let turn = &mut turns[load as usize];
                     let key = if group.left_over { (false, load, 0, index) } else { (true, load, *turn, index) };
                     order.push((key, sm));
                     *turn += 1;
-                    load += 1;
                 }
             }
         }
@@ -182,5 +211,76 @@ impl Groups {
             order.select_nth_unstable(ctas);
         }
         order.into_iter().take(ctas).map(|(_, sm)| sm)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Groups, Shares};
+    use crate::device::{Shape, catalogue};
+    use crate::gpu::sm::{Footprint, Resident, Sms};
+    use crate::ids::SmId;
+
+    /// What is placed on the H200: the shares of each GPC and of the left-over TPCs, which are the second group.
+    fn passes(ctas: u64, ahead: bool, before: &[u16]) -> Vec<Vec<u32>> {
+        let device = catalogue::device("h200").expect("the catalogue has it");
+        let (groups, mut sms) = (Groups::new(&device), Sms::new(&device, 1));
+        let occupancy = device.occupancy(&Shape { threads: 512, ..Shape::default() });
+        let need = Footprint::new(&occupancy, 1, &device.limits);
+        for &sm in before {
+            sms.place(SmId(sm), None, &need, Resident::default());
+        }
+        let (mut left, mut found) = (ctas, Vec::new());
+        while let Some(shares) = groups.shares(left, ahead, &sms, &need).filter(|_| left > 0) {
+            let of_groups: Vec<u32> = (0..groups.count()).map(|group| shares.of_group(group)).collect();
+            left -= u64::from(of_groups.iter().sum::<u32>()).min(left);
+            place(&groups, shares, &mut sms, &need);
+            found.push(of_groups);
+        }
+        found
+    }
+
+    fn place(groups: &Groups, mut shares: Shares, sms: &mut Sms, need: &Footprint) {
+        for group in 0..groups.count() {
+            for &sm in groups.sms(group) {
+                while shares.take(group, sm) {
+                    sms.place(sm, None, need, Resident::default());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn few_ctas_go_to_left_over_tpcs_and_then_to_one_sm_of_each_tpc() {
+        assert_eq!(passes(66, false, &[]), [[4, 8, 8, 8, 8, 8, 8, 7, 7]]);
+    }
+
+    #[test]
+    fn more_of_them_share_tpcs() {
+        assert_eq!(passes(100, false, &[]), [[8, 8, 12, 12, 12, 12, 12, 12, 12]]);
+    }
+
+    #[test]
+    fn whole_layers_come_first_and_the_rest_is_spread() {
+        let layers = [16, 16, 32, 32, 32, 32, 32, 36, 36];
+        assert_eq!(passes(392, false, &[]), [layers, [8, 8, 16, 16, 16, 16, 16, 16, 16]]);
+    }
+
+    #[test]
+    fn left_over_tpcs_can_have_their_part_of_the_rest_ahead() {
+        assert_eq!(passes(392, true, &[])[0], [16, 24, 32, 32, 32, 32, 32, 36, 36]);
+    }
+
+    #[test]
+    fn sms_with_more_room_are_brought_level_first() {
+        let busy: Vec<u16> = (2..132).collect();
+        let passes = passes(134, false, &busy);
+        assert_eq!(passes[0], [2, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(passes[1].iter().sum::<u32>(), 132);
+    }
+
+    #[test]
+    fn a_full_machine_has_no_shares() {
+        assert!(passes(10, false, &(0..132).flat_map(|sm| [sm; 4]).collect::<Vec<u16>>()).is_empty());
     }
 }

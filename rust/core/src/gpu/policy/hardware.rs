@@ -173,7 +173,7 @@ impl Rounds {
     fn begin(&mut self, of: Launched, has_room: &mut dyn FnMut(usize) -> bool) {
         let before = self.launched.replace(of);
         // Plain launches take turns between the two halves of the left-over TPCs; two passes are two turns.
-        if before == Some(Launched::Plain) && self.left_over_passes % 2 > 0 {
+        if before == Some(Launched::Plain) && !self.left_over_passes.is_multiple_of(2) {
             self.next_tpc += self.left_over.first().map_or(0, |group| group.tpcs / 2);
         }
         // One that does not begin with them leaves out a GPC.
@@ -205,7 +205,7 @@ impl Rounds {
             self.left_over_visits += 1;
             self.left_over_passes += u32::from(self.left_over_visits == 1);
             let step = if self.launched == Some(Launched::Plain) { (tpcs / 2).max(1) } else { 1 };
-            let cell = self.next_tpc / step * step;
+            let cell = self.next_tpc % tpcs / step * step;
             return Some(Visit { at, group, cell });
         }
         let turn = full?;
@@ -277,5 +277,86 @@ impl Dispatch for Hardware {
 
     fn switch(&self) -> Time {
         self.switch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Launched, Options, Rounds};
+    use crate::device::catalogue;
+    use crate::engine::Time;
+    use crate::ids::SmId;
+
+    const LEFT_OVER: usize = 1;
+
+    fn rounds(first_sms: [u16; 2]) -> Rounds {
+        let device = catalogue::device("h200").expect("the catalogue has it");
+        Rounds::new(&device, &Options { first_sms: first_sms.map(|sm| Some(SmId(sm))), ..Options::default() })
+    }
+
+    /// The groups of the next visits, and for those to left-over TPCs, with which of these they begin.
+    fn visits(rounds: &mut Rounds, count: usize) -> Vec<(usize, usize)> {
+        let mut next = || rounds.next(Time::ZERO, &mut |_| true).expect("there is room everywhere");
+        (0..count).map(|_| next()).map(|visit| (visit.group, visit.cell)).collect()
+    }
+
+    fn positions_of_left_over(visits: &[(usize, usize)]) -> Vec<usize> {
+        (0..visits.len()).filter(|&i| visits[i].0 == LEFT_OVER).collect()
+    }
+
+    #[test]
+    fn a_launch_begins_where_it_is_told_to_and_goes_round_in_the_order_of_the_list() {
+        let mut rounds = rounds([128, 10]);
+        rounds.begin(Launched::Plain, &mut |_| true);
+        // SM 10 is in the sixth GPC, whose group is the seventh; 128 is in the third of four left-over TPCs.
+        let expected = [(1, 2), (6, 0), (7, 0), (8, 0), (0, 0), (2, 0), (1, 2), (3, 0), (4, 0), (5, 0), (6, 0)];
+        assert_eq!(visits(&mut rounds, 11), expected);
+    }
+
+    #[test]
+    fn plain_launches_come_by_left_over_tpcs_after_five_gpcs_and_then_after_six() {
+        let mut rounds = rounds([124, 2]);
+        rounds.begin(Launched::Plain, &mut |_| true);
+        assert_eq!(positions_of_left_over(&visits(&mut rounds, 21)), [0, 6, 13, 20]);
+    }
+
+    #[test]
+    fn cluster_launches_come_by_left_over_tpcs_once_a_round() {
+        let mut rounds = rounds([126, 2]);
+        rounds.begin(Launched::Clusters, &mut |_| true);
+        let visits = visits(&mut rounds, 19);
+        assert_eq!(positions_of_left_over(&visits), [0, 9, 18]);
+        assert_eq!(visits[0].1, 1, "they begin with any of the TPCs");
+    }
+
+    #[test]
+    fn cooperative_launches_fill_left_over_tpcs_first() {
+        let mut rounds = rounds([130, 2]);
+        rounds.begin(Launched::Cooperatively, &mut |_| true);
+        assert_eq!(visits(&mut rounds, 3), [(LEFT_OVER, 3); 3]);
+    }
+
+    #[test]
+    fn plain_launches_take_turns_between_the_halves_of_the_left_over_tpcs() {
+        let mut rounds = rounds([124, 2]);
+        let first: Vec<usize> = (0..3)
+            .map(|_| {
+                rounds.begin(Launched::Plain, &mut |_| true);
+                visits(&mut rounds, 9)[0].1 % 4
+            })
+            .collect();
+        assert_eq!(first, [0, 2, 0]);
+    }
+
+    #[test]
+    fn a_launch_that_leaves_out_the_left_over_tpcs_leaves_out_a_gpc_too() {
+        let mut rounds = rounds([124, 2]);
+        rounds.begin(Launched::Plain, &mut |_| true);
+        // Two of these ten are to left-over TPCs; after the other eight it is the first GPC's turn again.
+        let before = visits(&mut rounds, 10);
+        let full = |group| group != LEFT_OVER;
+        rounds.begin(Launched::Plain, &mut { full });
+        let next = rounds.next(Time::ZERO, &mut { full }).map(|visit| visit.group);
+        assert_eq!((before[1].0, next), (2, Some(3)));
     }
 }
