@@ -25,6 +25,7 @@ from wavesim.devices import Device, Occupancy, device, devices, occupancies, occ
 from wavesim.run import Run
 from wavesim.simulate import simulate
 from wavesim.workload import (
+    Access,
     Chain,
     Copy,
     Duration,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from wavesim.io.store import load
 
 __all__ = [
+    "Access",
     "Analysis",
     "Chain",
     "Comparison",

@@ -16,7 +16,7 @@ import polars as pl
 from wavesim._wavesim import RunRecords
 from wavesim.errors import InvalidInput
 
-__all__ = ["ACCOUNTS", "CTAS", "KERNELS", "LEDGER", "SMS", "Recorded", "Source", "Stored"]
+__all__ = ["ACCOUNTS", "CTAS", "KERNELS", "L2", "LEDGER", "SMS", "Recorded", "Source", "Stored"]
 
 ACCOUNTS = ("busy", "launch", "fill", "starved", "blocked", "tail", "dependency")
 """Where slot time can go, in the order of the frames."""
@@ -70,6 +70,22 @@ SMS: Mapping[str, pl.DataType | type[pl.DataType]] = {
 }
 """``run.sms``: a row an SM."""
 
+L2: Mapping[str, pl.DataType | type[pl.DataType]] = {
+    "kernel": pl.UInt32,  # the launch's number
+    "name": pl.String,
+    "requested_sectors": pl.UInt64,  # read by the SMs
+    "merged_sectors": pl.UInt64,  # of these, joined to a request of another SM of the GPC
+    "sm_sectors": pl.UInt64,  # the others: read of L2
+    "fabric_sectors": pl.UInt64,  # read of one part of L2 by another
+    "lookups": pl.UInt64,  # sm_sectors + fabric_sectors
+    "hits": pl.UInt64,  # lookups that found their line, or found it on its way
+    "hit_share": pl.Float64,  # hits over lookups; null without lookups
+    "written_sectors": pl.UInt64,  # by the SMs
+    "dram_read_bytes": pl.UInt64,
+    "dram_written_bytes": pl.UInt64,  # written back while the launch ran
+}
+"""``run.l2``: a row a launch whose work is memory; a sector is 32 bytes."""
+
 LEDGER: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "account": pl.String,
     "time_ps": pl.Int64,  # slot time; Int128 where 64 bits are not enough (over 106 days of it)
@@ -92,6 +108,9 @@ class Source(Protocol):
 
     def sms(self) -> pl.DataFrame:
         """``SMS``."""
+
+    def l2(self) -> pl.DataFrame:
+        """``L2``."""
 
     def ledger(self) -> pl.DataFrame:
         """``LEDGER``."""
@@ -119,6 +138,10 @@ class Recorded:
         """A row an SM."""
         return pl.DataFrame(self.records.sms())
 
+    def l2(self) -> pl.DataFrame:
+        """A row a launch with memory work."""
+        return pl.DataFrame(self.records.l2())
+
     def ledger(self) -> pl.DataFrame:
         """A row an account."""
         frame = pl.DataFrame(self.records.ledger()).with_columns(pl.col("time_ps").cast(pl.Int128))
@@ -140,6 +163,8 @@ class Stored:
     ledger_frame: pl.DataFrame
     timeline_frame: pl.DataFrame
     """The timeline in many bins, of which others are made."""
+    l2_frame: pl.DataFrame | None = None
+    """None where no launch has memory work."""
 
     @classmethod
     def of(cls, source: Source) -> Stored:
@@ -152,6 +177,7 @@ class Stored:
             source.sms(),
             source.ledger(),
             source.timeline(_STORED_BINS),
+            l2 if (l2 := source.l2()).height else None,
         )
 
     def kernels(self) -> pl.DataFrame:
@@ -165,6 +191,10 @@ class Stored:
     def sms(self) -> pl.DataFrame:
         """A row an SM."""
         return self.sm_frame
+
+    def l2(self) -> pl.DataFrame:
+        """A row a launch with memory work."""
+        return pl.DataFrame(schema=L2) if self.l2_frame is None else self.l2_frame
 
     def ledger(self) -> pl.DataFrame:
         """A row an account."""

@@ -120,6 +120,11 @@ class Run:
         return self._source.sms()
 
     @cached_property
+    def l2(self) -> pl.DataFrame:
+        """A row a launch whose work is memory; columns in ``wavesim.frames.L2``."""
+        return self._source.l2()
+
+    @cached_property
     def ledger(self) -> pl.DataFrame:
         """A row an account: busy, launch, fill, starved, blocked, tail, dependency.
 

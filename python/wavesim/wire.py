@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Wire", "check_kernel", "single_launch", "translated", "wire_of"]
 
-_ENGINE_KINDS = {"lognormal": "log_normal"}
+_ENGINE_KINDS = {"lognormal": "log_normal", "streamed": "stream"}
+_ACCESS_TIMES = ("startup", "overhead", "finish")
 _EMPTY = {"duration": {"constant": {"ns": 0.0}}}
 _KERNEL = re.compile(r"^(?:program\.)?kernels\[(\d+)\]")
 _TAG = re.compile(
-    r"\.(?:launch|record|wait|copy|graph|persistent|grid_sync"
+    r"\.(?:launch|record|wait|copy|graph|persistent|grid_sync|access"
+    r"|(?<=\.pattern\.)(?:stream|reuse|panels|broadcast|chase)"
     r"|chain(?=\.(?:before|after|needs))|duration(?=\.\w))\b"
 )
 
@@ -160,9 +162,24 @@ def _work(work: Any, arrays: list[Array]) -> dict[str, Any]:
             needs = {"lists": {"arrays": list(range(first, len(arrays)))}}
         before, after = _duration(work.before, arrays), _duration(work.after, arrays)
         return {"chain": {"before": before, "after": after, "needs": needs}}
+    if work.kind == "access":
+        return {"access": _access(work, arrays)}
     if work.kind == "grid_sync":
         return {"grid_sync": {"rounds": work.rounds, "duration": _duration(work.duration, arrays)}}
     return _EMPTY
+
+
+def _access(work: Any, arrays: list[Array]) -> dict[str, Any]:
+    pattern = dict(work.pattern.__dict__)
+    kind = pattern.pop("kind")
+    if kind == "panels":
+        arrays.append(work.pattern.tiles())
+        pattern["order"] = len(arrays) - 1
+    times = {name: {"cycles": getattr(work, f"{name}_cycles")} for name in _ACCESS_TIMES}
+    fields = {name: getattr(work, name) for name in ("write", "buffer", "buffer_bytes")}
+    cold = None if work.cold_cycles is None else {"cycles": work.cold_cycles}
+    kind = _ENGINE_KINDS.get(kind, kind)
+    return {"pattern": {kind: pattern}, **fields, **times, "cold": cold}
 
 
 def _duration(duration: Duration, arrays: list[Array]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
+from wavesim.access import Access
 from wavesim.devices import Device
 from wavesim.durations import AnyDuration, Duration, PerCta, Time, for_count
 from wavesim.errors import InvalidInput
@@ -20,6 +21,7 @@ from wavesim.spec import TAGS, CtaNumbers, Editable, Spec
 from wavesim.wire import Wire, check_kernel, wire_of
 
 __all__ = [
+    "Access",
     "Chain",
     "Copy",
     "Duration",
@@ -174,7 +176,7 @@ class Measured(Editable, Spec):
 
 
 Work = Annotated[
-    AnyDuration | Persistent | GridSync | Chain | Measured,
+    AnyDuration | Persistent | GridSync | Chain | Access | Measured,
     Field(discriminator="kind"),
 ]
 """What the CTAs of a kernel do; in files told by ``kind``."""
@@ -196,7 +198,7 @@ class Kernel(Editable, Spec):
         non_portable_cluster: allow cluster sizes that not every device takes.
         name: for people; need not be unique.
         work: what a CTA does: a :class:`Duration`, or one of :class:`Persistent`,
-            :class:`GridSync`, :class:`Chain` and :class:`Measured`.
+            :class:`GridSync`, :class:`Chain`, :class:`Access` and :class:`Measured`.
 
     What only a device can say, such as that no SM holds a CTA of this size, is said when the kernel
     is simulated.
@@ -222,7 +224,7 @@ class Kernel(Editable, Spec):
             grid: int | Sequence[int],
             block: int | Sequence[int] = 256,
             *,
-            work: Duration | Persistent | GridSync | Chain | Measured,
+            work: Duration | Persistent | GridSync | Chain | Access | Measured,
             registers: int = 32,
             shared_memory: int = 0,
             cluster: int = 1,
@@ -246,6 +248,8 @@ class Kernel(Editable, Spec):
                     self.__dict__["work"] = work.edited(duration=duration)
             elif isinstance(work, Chain):
                 self.__dict__["work"] = work.for_ctas(self.ctas)
+            elif isinstance(work, Access):
+                work.check_ctas(self.ctas)
         except InvalidInput as error:
             field = "work" if error.field is None else f"work.{error.field}"
             why = str(error).removeprefix(f"{error.field}: ")

@@ -30,7 +30,7 @@ LAYERS = [
     {"errors", "text", "_wavesim"},
     {"spec"},
     {"devices", "durations"},
-    {"wire"},
+    {"access", "wire"},
     {"workload"},
     {"frames", "measured"},
     {"run"},

@@ -237,7 +237,8 @@ def test_scaling_keeps_gpc_sizes_and_memory_per_sm(sms, name):
     assert sorted(sm for gpc in scaled.topology.gpcs for sm in gpc.sms) == list(range(sms))
     ratio = sms / device.sms
     assert scaled.dram.bandwidth_gb_s == pytest.approx(ratio * device.dram.bandwidth_gb_s)
-    assert scaled.l2.bytes == pytest.approx(ratio * device.l2.bytes, abs=1024)
+    whole_sets = device.l2.ways * device.l2.line_bytes * device.l2.halves
+    assert scaled.l2.bytes == pytest.approx(ratio * device.l2.bytes, abs=whole_sets)
     assert (scaled.dispatch, scaled.launch, scaled.limits, scaled.clock) == (
         device.dispatch,
         device.launch,

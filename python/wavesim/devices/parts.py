@@ -255,6 +255,20 @@ class L2(Spec):
     """A load that hits in another part."""
     bandwidth_gb_s: FiniteFloat
     """Read bandwidth over the whole device."""
+    ways: Count
+    """Lines that a set holds."""
+    reserved_bytes: Size
+    """What of it other things than a kernel's data hold: code, address tables."""
+    port_bytes_per_cycle: FiniteFloat
+    """What an SM takes in."""
+    write_bandwidth_gb_s: FiniteFloat
+    """Write bandwidth over the whole device."""
+    merged_requests: Count
+    """How many SMs of a GPC share one request for a line that is on its way."""
+    cold_cycles: FiniteFloat
+    """By how much an SM's first access in a launch comes later."""
+    softness: FiniteFloat
+    """How gradually latency rises when demand comes near the bandwidth: 0 for a sharp bend."""
 
 
 class Dram(Spec):
@@ -265,4 +279,10 @@ class Dram(Spec):
     reached_gb_s: FiniteFloat
     """The read bandwidth that kernels reach."""
     latency_cycles: FiniteFloat
-    """A load that misses L2."""
+    """A load that misses L2; the mean over near and far homes."""
+    burst_cycles: FiniteFloat
+    """By how much the last line of a CTA's run comes later than a line alone."""
+    spread: FiniteFloat
+    """Standard deviation of a read's latency over its mean."""
+    softness: FiniteFloat
+    """As of L2."""

@@ -18,7 +18,13 @@ from wavesim.durations import Duration
 from wavesim.validate.tables import NotSimulated
 
 __all__ = [
+    "FLUSHED_COLD",
+    "FLUSHED_DIRTY",
     "GRAPH_CALL_NS",
+    "LOOP_FINISH",
+    "LOOP_STARTUP",
+    "LOOP_TURN",
+    "PANEL_TURN",
     "UNNOTED_REGISTERS",
     "Drawn",
     "GridBarrier",
@@ -63,6 +69,24 @@ REGISTERS_TURN = 240.0
 """``spin_regs``: one turn of its loop, 120 multiply-adds for each of two warps a scheduler; blocks
 on the same SM slow each other down in proportion. The loop is left up to a turn late; the middle is
 taken, with a turn for the registers' last sum."""
+
+LOOP_TURN = 43.0
+"""A loop that loads 16 bytes a thread and adds them up: what a turn takes beside its load."""
+
+PANEL_TURN = LOOP_TURN + 80.0
+"""The same where a barrier ends each step: it waits for the slowest of eight warps."""
+
+FLUSHED_COLD = 3_000.0
+"""Before an SM's first load when a memset has swept L2: addresses are translated anew."""
+
+FLUSHED_DIRTY = 0.66
+"""The share of L2 that such a memset leaves to be written back; the rest was while it ran."""
+
+LOOP_STARTUP = 100.0
+"""Before its first load."""
+
+LOOP_FINISH = 100.0
+"""Behind its last: barrier, record."""
 
 GRAPH_CALL_NS = 7_700.0
 """What the host sees of a graph beside the time between its first start and its last end: the call

@@ -41,6 +41,10 @@ MEASURES: dict[str, Measure] = {
         Measure("event_us", "time", tick=0.3),
         Measure("median_us", "time", tick=0.3),
         Measure("device_us", "time", tick=0.3),
+        Measure("cycles_per_load", "count"),
+        Measure("dram_bytes", "count"),
+        Measure("hit_share", "share"),
+        Measure("sm_sectors", "count"),
         Measure("max_active_clusters", "count"),
         Measure("sms_used", "count"),
         # Of the first wave's CTAs, on the SM where they were logged; measured is all of them.

@@ -32,6 +32,9 @@ MEASURED = frozenset(
         "cycles_per_load",
         "max_active_clusters",
         "sms_used",
+        "dram_bytes",
+        "hit_share",
+        "sm_sectors",
     }
 )
 """The columns that a prediction is not given, nor their second measurements (``..._again``)."""
@@ -46,6 +49,10 @@ _OTHER_TABLES = (
     "triton_tiles",
 )
 _BLOCKS = "blocks.parquet"
+_COUNTERS = "counters.parquet"
+_COUNTED = ("panel", "reuse", "broadcast")
+"""Experiments whose runs are found again among the profiler's counters."""
+_HITS, _READS = "lts__t_sectors_op_read_lookup_hit.sum", "lts__t_sectors_op_read.sum"
 
 
 class NotSimulated(Exception):
@@ -171,7 +178,37 @@ class Tables:
             raise UnsupportedFile(f"{path}: experiment must be a column of names", path)
         if frame["experiment"].null_count() or frame["run"].null_count():
             raise UnsupportedFile(f"{path}: run and experiment must be given in each row", path)
-        return frame
+        return self._with_counters(frame)
+
+    def _with_counters(self, runs: pl.DataFrame) -> pl.DataFrame:
+        """Add what the profiler counted of a launch of the same shape.
+
+        One that was only counted becomes a row of its own.
+        """
+        path = self.folder / _COUNTERS
+        if not path.is_file():
+            return runs
+        try:
+            counters = self._scan(path).filter(pl.col("experiment").is_in(_COUNTED)).collect()
+            values: dict[str, pl.Expr] = {}
+            for again in ("", "_again"):
+                values[f"dram_bytes{again}"] = pl.col(f"dram__bytes_read.sum{again}")
+                values[f"hit_share{again}"] = pl.col(_HITS + again) / pl.col(_READS + again)
+                values[f"sm_sectors{again}"] = pl.col(f"lts__t_sectors_srcunit_tex.sum{again}")
+            own = {*MEASURED, "run", "regs", "cluster", "blocks_per_sm"}
+            own |= {f"{name}_again" for name in own}
+            keys = [name for name in counters.columns if name in runs.columns and name not in own]
+            counted = counters.select(*keys, **values).unique(
+                keys, keep="first", maintain_order=True
+            )
+            counted = counted.cast({name: runs.schema[name] for name in keys})
+        except pl.exceptions.PolarsError as error:
+            raise _unreadable(path, error) from error
+        joined = runs.join(counted, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        alone = counted.join(runs, on=keys, how="anti", nulls_equal=True)
+        first = int(runs["run"].max() or 0) + 1  # type: ignore[arg-type]
+        alone = alone.with_columns(run=(pl.int_range(pl.len()) + first).cast(runs.schema["run"]))
+        return pl.concat([joined, alone], how="diagonal")
 
     def _by_block(
         self,

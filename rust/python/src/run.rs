@@ -24,6 +24,7 @@ pub(crate) struct RunRecords {
     kernels: Lazy,
     ctas: Option<Lazy>,
     sms: Lazy,
+    l2: Lazy,
     ledger: Ledger,
     slots: u64,
     makespan: wavesim::engine::Time,
@@ -32,9 +33,11 @@ pub(crate) struct RunRecords {
 
 impl RunRecords {
     fn new(records: Records, machine: &Machine, program: Program) -> Self {
-        let Records { kernels, ctas, sms, ledger, slots, makespan, digest } = records;
+        let Records { kernels, ctas, sms, l2, ledger, slots, makespan, digest } = records;
         let device = Arc::clone(&machine.device);
+        let names: Vec<String> = l2.spec.iter().map(|&spec| program.kernels[spec as usize].name.clone()).collect();
         Self {
+            l2: LazyLock::new(Box::new(move || frames::l2(l2, &names))),
             kernels: LazyLock::new(Box::new(move || frames::kernels(kernels, &device, &program))),
             ctas: ctas.map(|ctas| {
                 let make: Box<dyn FnOnce() -> RecordBatch + Send> = Box::new(|| frames::ctas(ctas));
@@ -64,6 +67,11 @@ impl RunRecords {
     /// One row an SM.
     fn sms(&self) -> Frame {
         RecordBatch::clone(&self.sms).into()
+    }
+
+    /// One row a launch with memory work, in issue order.
+    fn l2(&self) -> Frame {
+        RecordBatch::clone(&self.l2).into()
     }
 
     /// One row an account; `time_ps` is a decimal without fraction.

@@ -23,6 +23,20 @@ pub struct L2 {
     pub far_latency_cycles: f64,
     /// Read bandwidth from L2 over the whole device, in GB/s.
     pub bandwidth_gb_s: f64,
+    /// Lines that a set holds.
+    pub ways: u32,
+    /// What of it other things than a kernel's data hold, such as code and address tables, in bytes.
+    pub reserved_bytes: u64,
+    /// What an SM takes in, in bytes a cycle.
+    pub port_bytes_per_cycle: f64,
+    /// Write bandwidth into L2 over the whole device, in GB/s.
+    pub write_bandwidth_gb_s: f64,
+    /// How many SMs of a GPC share one request for a line that is on its way; 1 merges none.
+    pub merged_requests: u32,
+    /// An SM's first access in a launch comes this much later, in SM cycles: addresses are translated, code is fetched.
+    pub cold_cycles: f64,
+    /// How gradually latency rises when demand comes near the bandwidth: 0 for a sharp bend.
+    pub softness: f64,
 }
 
 impl L2 {
@@ -47,6 +61,26 @@ impl L2 {
         if self.bytes < u64::from(self.line_bytes) * u64::from(self.halves) {
             return Err(Error::invalid("bytes", self.bytes, "must hold a line in each part"));
         }
+        let set = u64::from(self.ways) * u64::from(self.line_bytes) * u64::from(self.halves);
+        if self.ways == 0 || self.ways > 1024 {
+            return Err(Error::invalid("ways", self.ways, "a set holds 1 to 1024 lines"));
+        }
+        if !self.bytes.is_multiple_of(set) {
+            let why =
+                format!("{} bytes in {} part(s) are no whole number of sets of so many lines", self.bytes, self.halves);
+            return Err(Error::invalid("ways", self.ways, why));
+        }
+        if self.reserved_bytes > self.bytes - set {
+            let why = format!("must leave a set of the {} bytes in each part", self.bytes);
+            return Err(Error::invalid("reserved_bytes", self.reserved_bytes, why));
+        }
+        if self.merged_requests == 0 {
+            return Err(Error::invalid("merged_requests", 0, "must be at least 1"));
+        }
+        in_range("port_bytes_per_cycle", self.port_bytes_per_cycle, 1e-3, 1e9)?;
+        in_range("write_bandwidth_gb_s", self.write_bandwidth_gb_s, 1e-3, 1e9)?;
+        in_range("cold_cycles", self.cold_cycles, 0.0, 1e9)?;
+        in_range("softness", self.softness, 0.0, 4.0)?;
         in_range("near_latency_cycles", self.near_latency_cycles, 0.0, 1e9)?;
         in_range("far_latency_cycles", self.far_latency_cycles, self.near_latency_cycles, 1e9)?;
         in_range("bandwidth_gb_s", self.bandwidth_gb_s, 1e-3, 1e9)
@@ -61,14 +95,23 @@ pub struct Dram {
     pub bandwidth_gb_s: f64,
     /// The read bandwidth that kernels reach, in GB/s.
     pub reached_gb_s: f64,
-    /// A load that misses L2, in SM cycles.
+    /// A load that misses L2, in SM cycles; the mean over near and far homes.
     pub latency_cycles: f64,
+    /// By how much the last line of a CTA's run comes later than a line alone, in SM cycles.
+    pub burst_cycles: f64,
+    /// Standard deviation of a read's latency over its mean.
+    pub spread: f64,
+    /// How gradually latency rises when demand comes near the bandwidth: 0 for a sharp bend.
+    pub softness: f64,
 }
 
 impl Dram {
     pub(super) fn validate(&self) -> Result<()> {
         in_range("bandwidth_gb_s", self.bandwidth_gb_s, 1e-3, 1e9)?;
         in_range("reached_gb_s", self.reached_gb_s, 1e-3, self.bandwidth_gb_s)?;
-        in_range("latency_cycles", self.latency_cycles, 0.0, 1e9)
+        in_range("latency_cycles", self.latency_cycles, 0.0, 1e9)?;
+        in_range("burst_cycles", self.burst_cycles, 0.0, 1e9)?;
+        in_range("spread", self.spread, 0.0, 0.5)?;
+        in_range("softness", self.softness, 0.0, 4.0)
     }
 }

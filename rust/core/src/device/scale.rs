@@ -33,13 +33,23 @@ impl Device {
         device.title = format!("{}, scaled from {before} to {sms} SMs", self.title);
         device.topology = scaled_topology(&self.topology, sms, self.l2.halves);
         let ratio = sms as f64 / before as f64;
-        let grain = u64::from(self.l2.line_bytes) * u64::from(self.l2.halves);
+        let grain = u64::from(self.l2.line_bytes) * u64::from(self.l2.halves) * u64::from(self.l2.ways);
         let lines = (self.l2.bytes as f64 * ratio / grain as f64).round().max(1.0) as u64;
         device.l2.bytes = lines * grain;
+        device.l2.reserved_bytes = (self.l2.reserved_bytes as f64 * ratio) as u64;
         device.l2.bandwidth_gb_s *= ratio;
+        device.l2.write_bandwidth_gb_s *= ratio;
         device.dram.bandwidth_gb_s *= ratio;
         device.dram.reached_gb_s *= ratio;
-        for path in ["topology", "l2.bytes", "l2.bandwidth_gb_s", "dram.bandwidth_gb_s", "dram.reached_gb_s"] {
+        for path in [
+            "topology",
+            "l2.bytes",
+            "l2.reserved_bytes",
+            "l2.bandwidth_gb_s",
+            "l2.write_bandwidth_gb_s",
+            "dram.bandwidth_gb_s",
+            "dram.reached_gb_s",
+        ] {
             let nested = format!("{path}.");
             device.provenance.retain(|entry, _| !entry.starts_with(&nested));
             let source = format!("scaled from {} ({before} SMs) to {sms} SMs", self.name);

@@ -168,6 +168,12 @@ impl<P: Dispatch> Machine<'_, P> {
         match run.sync.next(resident.cta, place, now, &mut run.sampler) {
             Next::At(at) => return self.steps.push(at, place.0),
             Next::Waits => return,
+            Next::Memory => {
+                let memory = self.memory.as_mut().expect("a program with memory work has a memory");
+                if let Some(at) = memory.next(resident.kernel, resident.cta, place, now) {
+                    return self.steps.push(at, place.0);
+                }
+            }
             Next::End => {}
         }
         if run.sync.wakes() {

@@ -17,6 +17,7 @@ use super::dispatcher::{Dispatcher, Placement};
 use super::front_end::{FrontEnd, OpId};
 use super::groups::Groups;
 use super::kernel::Run;
+use super::memory::Memory;
 use super::outcome;
 use super::policy::Dispatch;
 use super::sm::{Place, Sms};
@@ -97,6 +98,8 @@ pub(super) struct Machine<'a, P> {
     pub(super) dispatcher: Dispatcher<P>,
     pub(super) sms: Sms,
     pub(super) runs: IdVec<KernelId, Run<'a>>,
+    /// Only if the program has work for it.
+    pub(super) memory: Option<Memory<'a>>,
     /// What CTAs do next: they end, or ask their process for the next step.
     pub(super) steps: EventQueue,
     pub(super) happenings: BinaryHeap<Reverse<(Time, u64, Happening)>>,
@@ -181,13 +184,17 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             Detail::Ctas => Some(room_for_ctas(&runs)?),
         };
         let running_ops = front_end.unfinished();
+        let sms = Sms::new(device, shapes);
+        let launches = runs.values().map(|run| run.spec);
+        let memory = Memory::new(device, program, launches, arrays, sms.places());
         Ok(Self {
             program,
             timings: Timings::new(device),
             front_end,
             dispatcher: Dispatcher::new(policy, groups, deals),
-            sms: Sms::new(device, shapes),
+            sms,
             runs,
+            memory,
             steps: EventQueue::new(),
             happenings: BinaryHeap::new(),
             limit: Time::ZERO,
@@ -346,6 +353,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             kernels: outcome::kernels(&self.runs, self.sms.count()),
             ctas: self.ctas.take(),
             sms: outcome::sms(&self.sms, device),
+            l2: outcome::l2(&self.runs, self.memory.as_ref()),
             ledger: books.close(self.makespan, slots),
             slots,
             makespan: self.makespan,

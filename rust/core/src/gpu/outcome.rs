@@ -2,9 +2,10 @@
 
 use crate::device::Device;
 use crate::ids::{IdVec, KernelId, SmId};
-use crate::records::{KernelColumns, SmColumns};
+use crate::records::{KernelColumns, L2Columns, SmColumns};
 
 use super::kernel::Run;
+use super::memory::Memory;
 use super::sm::Sms;
 
 /// A row a launch.
@@ -27,6 +28,19 @@ pub(super) fn kernels(runs: &IdVec<KernelId, Run<'_>>, sms: usize) -> KernelColu
         columns.dispatch_ps.push(times.dispatch_ps);
         let tail = slots * u128::from(times.end.since(times.placed).0);
         columns.tail_ps.push(tail.saturating_sub(times.tail_busy_ps));
+    }
+    columns
+}
+
+/// A row a launch with memory work.
+pub(super) fn l2(runs: &IdVec<KernelId, Run<'_>>, memory: Option<&Memory<'_>>) -> L2Columns {
+    let mut columns = L2Columns::default();
+    for (id, run) in runs.iter() {
+        if let Some(traffic) = memory.and_then(|memory| memory.traffic(id)) {
+            columns.kernel.push(id);
+            columns.spec.push(run.spec as u32);
+            columns.traffic.push(traffic);
+        }
     }
     columns
 }

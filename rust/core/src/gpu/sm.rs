@@ -139,6 +139,11 @@ impl Sms {
         }
     }
 
+    /// How many places there are.
+    pub(crate) fn places(&self) -> usize {
+        self.residents.len()
+    }
+
     pub(crate) fn count(&self) -> usize {
         self.sms.len()
     }

@@ -24,6 +24,8 @@ pub(crate) enum Sync {
     Barrier(Barrier),
     /// Each waits for the flags of others.
     Chain(Chain),
+    /// Each moves memory.
+    Memory,
 }
 
 /// What a CTA does next.
@@ -35,6 +37,8 @@ pub(crate) enum Next {
     At(Time),
     /// The end of another CTA will let it go on.
     Waits,
+    /// Memory says when.
+    Memory,
 }
 
 impl Sync {
@@ -66,6 +70,7 @@ impl Sync {
                 let after = second.map_or_else(Vec::new, |mut second| (0..ctas).map(|_| second.next()).collect());
                 Self::Chain(Chain::new(after, needs, arrays, Word::new(device, false)))
             }
+            Work::Access(_) => Self::Memory,
             Work::GridSync { rounds, .. } => Self::Barrier(Barrier::new(rounds, kernel.ctas(), device)),
         })
     }
@@ -75,7 +80,7 @@ impl Sync {
     pub(crate) fn work(&self, sampler: &mut Sampler<'_>) -> Time {
         match self {
             Self::None | Self::Barrier(_) | Self::Chain(_) => sampler.next(),
-            Self::Static(_) | Self::Counter(_) => Time::LONGEST,
+            Self::Static(_) | Self::Counter(_) | Self::Memory => Time::LONGEST,
         }
     }
 
@@ -84,6 +89,7 @@ impl Sync {
     pub(crate) fn begin(&mut self, cta: u32, sm: SmId, at: Time, work: Time) -> Time {
         match self {
             Self::None | Self::Chain(_) => at + work,
+            Self::Memory => at,
             Self::Static(tasks) => at + tasks.of(cta),
             Self::Counter(counter) => at + counter.startup + counter.word.way(sm),
             Self::Barrier(barrier) => barrier.begin(cta, sm, at, work),
@@ -99,6 +105,7 @@ impl Sync {
             Self::Counter(counter) => counter.next(cta, sm, now, sampler),
             Self::Barrier(barrier) => barrier.next(cta, sm, now),
             Self::Chain(chain) => chain.next(cta, place, now),
+            Self::Memory => Next::Memory,
         }
     }
 

@@ -4,7 +4,7 @@ pub mod columns;
 pub mod digest;
 pub mod ledger;
 
-pub use columns::{CtaColumns, KernelColumns, SmColumns};
+pub use columns::{CtaColumns, KernelColumns, L2Columns, SmColumns, Traffic};
 pub use digest::Digest;
 pub use ledger::{Account, Ledger};
 
@@ -19,6 +19,8 @@ pub struct Records {
     pub ctas: Option<CtaColumns>,
     /// A row an SM, by number.
     pub sms: SmColumns,
+    /// A row a launch with memory work, in issue order.
+    pub l2: L2Columns,
     /// Where the slots' time went.
     pub ledger: Ledger,
     /// The number of slots of the device in this run: the most CTAs that one SM holds at once, times the SMs.

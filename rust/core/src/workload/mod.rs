@@ -2,10 +2,12 @@
 //!
 //! These are specs: plain data, never changed once [`Program::validate`] has passed.
 
+pub mod access;
 pub mod kernel;
 pub mod program;
 pub mod work;
 
+pub use access::{Access, Pattern};
 pub use kernel::Kernel;
 pub use program::{Copy, Graph, Item, Launch, Program, Record, Stream, Wait};
 pub use work::{Duration, Needs, Span, Tasks, Work};

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::access::Access;
 use crate::error::{Error, Result};
 
 /// A span of time in the unit in which its owner thinks: nanoseconds, or cycles of the SM clock.
@@ -151,7 +152,7 @@ pub enum Tasks {
     Atomic,
 }
 
-const fn no_time() -> Span {
+pub(super) const fn no_time() -> Span {
     Span::Ns(0.0)
 }
 
@@ -208,7 +209,12 @@ pub enum Work {
         /// How long a CTA works in each.
         duration: Duration,
     },
+    /// Each CTA reads or writes memory: its time follows from L2, DRAM and everybody else's accesses.
+    Access(Access),
 }
+
+/// The duration of what takes no time beside its accesses.
+static NONE: Duration = Duration::Constant(Span::Ns(0.0));
 
 impl Work {
     pub(crate) fn validate(&self, ctas: u64, arrays: &[usize]) -> Result<()> {
@@ -248,6 +254,7 @@ impl Work {
             Self::GridSync { duration, .. } => {
                 duration.validate(ctas, arrays).map_err(|e| e.within("grid_sync.duration"))
             }
+            Self::Access(access) => access.validate(ctas, arrays).map_err(|e| e.within("access")),
         }
     }
 }
@@ -260,6 +267,7 @@ impl Work {
                 (duration, None)
             }
             Self::Chain { before, after, .. } => (before, Some(after)),
+            Self::Access(_) => (&NONE, None),
         };
         std::iter::once(first).chain(second)
     }
@@ -280,6 +288,7 @@ impl Work {
         }
         match self {
             Self::Chain { needs: Needs::Lists { arrays: lists }, .. } => check_needs(ctas, lists, arrays),
+            Self::Access(access) => access.validate_lists(arrays),
             _ => Ok(()),
         }
     }

@@ -1,0 +1,203 @@
+"""Memory work: the bytes that a CTA reads or writes, in the order in which it does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import BeforeValidator, Field
+
+from wavesim.durations import Time
+from wavesim.errors import InvalidInput
+from wavesim.spec import TAGS, CtaNumbers, Editable, Spec
+
+__all__ = ["Access", "Broadcast", "Chase", "Panels", "Pattern", "Reuse", "Streamed"]
+
+Bytes = Annotated[int, Field(ge=1, le=2**44)]
+Positive = Annotated[int, Field(ge=1, lt=2**32)]
+Whole = Annotated[int, Field(ge=0, lt=2**32)]
+
+
+class Streamed(Editable, Spec):
+    """Each CTA has ``bytes`` of its own: CTA i those from ``i * bytes`` on."""
+
+    kind: Literal["streamed"] = "streamed"
+    bytes: Bytes
+
+
+class Reuse(Editable, Spec):
+    """Passes over ``chunks`` of ``chunk_bytes``.
+
+    In pass p, CTA i of n moves chunks i, i + n, i + 2n ..., each shifted on by ``p * shift``.
+    """
+
+    kind: Literal["reuse"] = "reuse"
+    chunk_bytes: Bytes
+    chunks: Positive
+    passes: Positive = 1
+    shift: Whole = 0
+
+
+def _order(order: Any) -> Any:
+    """Read a list of tiles; names and group sizes stay what they are."""
+    return order if isinstance(order, str | int) else CtaNumbers(order)
+
+
+class Panels(Editable, Spec):
+    """The loads of a tiled matrix product, a CTA a tile.
+
+    In each of ``steps``, the CTA of tile (m, n) reads ``a_bytes`` of panel m of A and ``b_bytes``
+    of panel n of B; what it reads of a panel in one step is contiguous, and B lies behind A.
+    ``order``: which CTA has which tile: ``"row"`` (CTA i has tile i), ``"column"``, a number g
+    (g rows of tiles at a time, column by column), or a list of a tile ``m * tiles_n + n`` a CTA.
+    """
+
+    kind: Literal["panels"] = "panels"
+    a_bytes: Bytes
+    b_bytes: Bytes
+    steps: Positive
+    tiles_m: Positive
+    tiles_n: Positive
+    order: Annotated[
+        Literal["row", "column"] | Annotated[int, Field(ge=1)] | CtaNumbers,
+        Field(union_mode="left_to_right"),
+        BeforeValidator(_order),
+    ] = "row"
+
+    def tiles(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Give each CTA's tile."""
+        if isinstance(self.order, CtaNumbers):
+            return self.order.array
+        rows = {"row": 1, "column": self.tiles_m}.get(str(self.order), self.order)
+        assert isinstance(rows, int)
+        tile = np.arange(self.tiles_m * self.tiles_n, dtype=np.int64)
+        first = tile // (rows * self.tiles_n) * rows
+        height = np.minimum(self.tiles_m - first, rows)
+        within = tile - first * self.tiles_n
+        n, m = within // height, first + within % height
+        return np.asarray(m * self.tiles_n + n, dtype=np.float64)
+
+
+class Broadcast(Editable, Spec):
+    """All CTAs read the same ``bytes``; CTA i begins at ``i * skew_bytes`` and wraps around."""
+
+    kind: Literal["broadcast"] = "broadcast"
+    bytes: Bytes
+    skew_bytes: Annotated[int, Field(ge=0, le=2**44)] = 0
+
+
+class Chase(Editable, Spec):
+    """One load follows the other, ``loads`` in all: a pointer chase over ``bytes``.
+
+    It comes to each place, ``stride_bytes`` apart, once before it comes to one again.
+    """
+
+    kind: Literal["chase"] = "chase"
+    bytes: Bytes
+    stride_bytes: Bytes = 128
+    loads: Annotated[int, Field(ge=1, le=2**44)]
+
+
+Pattern = Annotated[
+    Streamed | Reuse | Panels | Broadcast | Chase,
+    Field(discriminator="kind"),
+]
+"""Which bytes of a buffer a CTA moves; in files told by ``kind``."""
+
+
+class Access(Editable, Spec):
+    """Memory work: a CTA's time follows from L2, DRAM, and what everybody else has in flight.
+
+    A CTA is a loop: in each iteration every thread moves 16 bytes of one run of bytes, and the
+    next iteration begins when all have come. Make one by :meth:`stream`, :meth:`reuse`,
+    :meth:`panels`, :meth:`broadcast` or :meth:`chase`, whose further arguments are these fields:
+
+    Args:
+        pattern: which bytes, in which order.
+        write: stores in place of loads.
+        buffer: a number; kernels that use the same one find what others left of it in L2.
+        buffer_bytes: its size, if a pattern that leaves it is to be refused.
+        startup_cycles: before the first iteration.
+        cold_cycles: before an SM's first iteration in the launch; by default as the device says.
+        overhead_cycles: what an iteration takes beside its accesses.
+        finish_cycles: behind the last one.
+
+    ``run.l2`` has what each launch moved.
+    """
+
+    positional: ClassVar[tuple[str, ...]] = ("pattern",)
+    kind: Literal["access"] = "access"
+    pattern: Pattern
+    write: bool = False
+    buffer: Annotated[int, Field(ge=0, lt=2**16)] = 0
+    buffer_bytes: Bytes | None = None
+    startup_cycles: Time = 0.0
+    cold_cycles: Time | None = None
+    overhead_cycles: Time = 0.0
+    finish_cycles: Time = 0.0
+
+    if TYPE_CHECKING:
+
+        def __init__(self, pattern: Any, **fields: Any) -> None: ...
+
+    @classmethod
+    def stream(cls, bytes: int, **fields: Any) -> Self:
+        """Have each CTA move ``bytes`` of its own."""
+        return cls(Streamed(bytes=bytes), **fields)
+
+    @classmethod
+    def reuse(
+        cls, chunk_bytes: int, chunks: int, passes: int = 1, shift: int = 0, **fields: Any
+    ) -> Self:
+        """Have the grid pass over chunks, again and again; see :class:`Reuse`."""
+        pattern = Reuse(chunk_bytes=chunk_bytes, chunks=chunks, passes=passes, shift=shift)
+        return cls(pattern, **fields)
+
+    @classmethod
+    def panels(
+        cls,
+        a_bytes: int,
+        b_bytes: int,
+        *,
+        steps: int,
+        tiles_m: int,
+        tiles_n: int,
+        order: Any = "row",
+        **fields: Any,
+    ) -> Self:
+        """Read the panels of a tiled matrix product; see :class:`Panels`."""
+        pattern = Panels(
+            a_bytes=a_bytes,
+            b_bytes=b_bytes,
+            steps=steps,
+            tiles_m=tiles_m,
+            tiles_n=tiles_n,
+            order=order,
+        )
+        return cls(pattern, **fields)
+
+    @classmethod
+    def broadcast(cls, bytes: int, skew_bytes: int = 0, **fields: Any) -> Self:
+        """Have all CTAs read the same bytes; see :class:`Broadcast`."""
+        return cls(Broadcast(bytes=bytes, skew_bytes=skew_bytes), **fields)
+
+    @classmethod
+    def chase(cls, bytes: int, loads: int, stride_bytes: int = 128, **fields: Any) -> Self:
+        """Chase a pointer; see :class:`Chase`."""
+        return cls(Chase(bytes=bytes, stride_bytes=stride_bytes, loads=loads), **fields)
+
+    def check_ctas(self, count: int) -> None:
+        """See that a list of tiles has one a CTA; raises InvalidInput."""
+        pattern = self.pattern
+        if isinstance(pattern, Panels):
+            tiles = pattern.tiles_m * pattern.tiles_n
+            if tiles != count:
+                field = "pattern.tiles_m"
+                why = f"{pattern.tiles_m} x {pattern.tiles_n} tiles need as many CTAs"
+                raise InvalidInput(f"{field}: {why} (got a grid of {count:,})", field, tiles)
+            if isinstance(pattern.order, CtaNumbers) and len(pattern.order) != count:
+                why = f"one tile a CTA is needed, {count:,} in all (got {len(pattern.order):,})"
+                raise InvalidInput(f"pattern.order: {why}", "pattern.order", len(pattern.order))
+
+
+TAGS.update(("access", "streamed", "reuse", "panels", "broadcast", "chase"))
