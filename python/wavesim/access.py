@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-import numpy as np
 from pydantic import BeforeValidator, Field
 
 from wavesim.durations import Time
 from wavesim.errors import InvalidInput
 from wavesim.spec import TAGS, CtaNumbers, Editable, Spec
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["Access", "Broadcast", "Chase", "Panels", "Pattern", "Reuse", "Streamed"]
 
@@ -66,6 +68,8 @@ class Panels(Editable, Spec):
 
     def tiles(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Give each CTA's tile."""
+        import numpy as np
+
         if isinstance(self.order, CtaNumbers):
             return self.order.array
         rows = {"row": 1, "column": self.tiles_m}.get(str(self.order), self.order)

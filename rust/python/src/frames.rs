@@ -107,7 +107,7 @@ pub(crate) fn l2(columns: L2Columns, names: &[String]) -> RecordBatch {
     let of = |field: fn(&Traffic) -> u64| column::<UInt64Type, _>(traffic.iter().map(field).collect(), |n| n);
     let lookups = |traffic: &Traffic| traffic.sectors + traffic.fabric;
     let shares = traffic.iter().map(|t| (lookups(t) > 0).then(|| t.hits as f64 / lookups(t) as f64));
-    let shares: ArrayRef = Arc::new(PrimitiveArray::<Float64Type>::from_iter(shares));
+    let shares: ArrayRef = Arc::new(shares.collect::<PrimitiveArray<Float64Type>>());
     let of_names: ArrayRef = Arc::new(StringArray::from_iter_values(names));
     let columns = [
         ("kernel", column::<UInt32Type, _>(columns.kernel.clone(), |id| id.0)),

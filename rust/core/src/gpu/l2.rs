@@ -98,12 +98,12 @@ impl Geometry {
     #[inline]
     pub(crate) fn address(&self, buffer: u32, offset: u64) -> Address {
         let parts = self.parts;
-        let block = offset / self.block_bytes | u64::from(buffer) << 39;
+        let block = (offset / self.block_bytes) | (u64::from(buffer) << 39);
         let page = offset / self.page_bytes;
         let (group, member) = if parts == 2 { (page >> 1, page & 1) } else { (page / parts, page % parts) };
         let salt = u64::from(buffer) << 44;
         let home = (member + hash(group | salt)) % parts;
-        let row = (group + hash(group / self.rows ^ salt ^ 1 << 43)) % self.rows;
+        let row = (group + hash((group / self.rows) ^ salt ^ (1 << 43))) % self.rows;
         let set = row * self.blocks_per_page + offset / self.block_bytes % self.blocks_per_page;
         Address { block, set: set as usize, home: home as usize }
     }
@@ -189,7 +189,7 @@ impl Cache {
 
 /// The finalizer of MurmurHash3 (Appleby 2011).
 pub(crate) fn hash(x: u64) -> u64 {
-    let x = (x ^ x >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    let x = (x ^ x >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    x ^ x >> 33
+    let x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let x = (x ^ (x >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    x ^ (x >> 33)
 }

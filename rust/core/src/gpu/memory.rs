@@ -278,7 +278,7 @@ impl<'a> Memory<'a> {
         let queue = (self.l2_demand + bytes.len) as f64 / timings.l2_bytes;
         let at_l2 = loaded(at_port, queue, timings.l2_softness) - alone;
         let (near, far) = (cycles(timings.near + at_l2), cycles(timings.far));
-        let from_memory = self.from_dram(alone, bytes.len, spread);
+        let from_memory = self.dram_latency(alone, bytes.len, spread);
         let dram = now + cycles(timings.near.max(at_l2 + from_memory));
         let soon = now + near;
         let (mut port, mut from_l2, mut from_dram, mut back) = (0, 0, 0, 0);
@@ -318,7 +318,7 @@ impl<'a> Memory<'a> {
                             Found::Miss { entry, writes_back } => {
                                 back += if writes_back { self.block_bytes } else { 0 };
                                 self.cache.filled(at.home, entry, ready);
-                                ready = ready + far;
+                                ready += far;
                             }
                         }
                     }
@@ -351,7 +351,7 @@ impl<'a> Memory<'a> {
     }
 
     /// How long a run of bytes takes from DRAM, in cycles: its latency is drawn, and longer the more is on its way.
-    fn from_dram(&mut self, alone: f64, bytes: u64, spread: f64) -> f64 {
+    fn dram_latency(&mut self, alone: f64, bytes: u64, spread: f64) -> f64 {
         let timings = &self.timings;
         let burst = if bytes > timings.line_bytes { timings.burst } else { 0.0 };
         let latency = timings.dram + burst;
