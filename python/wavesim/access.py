@@ -68,7 +68,7 @@ class Panels(Editable, Spec):
 
     def tiles(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Give each CTA's tile."""
-        import numpy as np
+        import numpy as np  # noqa: PLC0415 (loaded when there are lists)
 
         if isinstance(self.order, CtaNumbers):
             return self.order.array
