@@ -32,12 +32,11 @@ FAMILIES = [
 ]
 # What a timing is without it: nothing, but for these.
 NEUTRAL = {
-    "sync.backlog_factor": 1.0,
+    "sync.queued_requests": 1_000_000,
     "dispatch.max_setup_cycles": 1e6,
     "dispatch.crowded_warps": 1e6,
 }
 LEFT_OUT = {
-    "sync.backlog_requests": "goes with backlog_factor",
     "dispatch.crowded_setup_cycles": "goes with crowded_warps",
     "dispatch.crowded_setup_warp_cycles": "goes with crowded_warps",
     "launch.event_ns": "belongs to the measurement",
@@ -62,7 +61,8 @@ def timings(device: wavesim.Device) -> dict[str, float]:
         f"{part}.{name}": value
         for part, fields in parts.items()
         for name, value in fields.items()
-        if isinstance(value, float) and f"{part}.{name}" not in LEFT_OUT
+        if (isinstance(value, float) or f"{part}.{name}" in NEUTRAL)
+        and f"{part}.{name}" not in LEFT_OUT
     }
 
 

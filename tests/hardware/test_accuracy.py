@@ -27,7 +27,7 @@ BOUNDS = {
     ("persistent_atomic", "span_ns"): (0.009, 0.1),
     ("persistent_static_dist", "span_ns"): (0.10, 0.60),
     ("persistent_atomic_dist", "span_ns"): (0.08, 0.28),
-    ("gridsync", "span_ns"): (0.042, 0.12),
+    ("gridsync", "span_ns"): (0.016, 0.11),
     ("streams", "span_ns"): (0.006, 0.07),
     ("two_kernels", "span_ns"): (0.007, 0.011),
     ("mixed_residency", "span_ns"): (0.008, 0.016),

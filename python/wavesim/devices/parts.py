@@ -222,16 +222,19 @@ class SyncTimings(Spec):
     """How long CTAs take to hear of each other through L2; cycles are SM cycles."""
 
     atomic_service_cycles: FiniteFloat
-    """What one atomic (or a load that bypasses L1) costs the word it goes to."""
+    """What one atomic costs the word it goes to."""
+    load_service_cycles: FiniteFloat
+    """What a load that bypasses L1 costs it."""
+    change_cycles: FiniteFloat
+    """What going over from atomics to loads costs it, and back."""
+    queued_requests: Count
+    """How many requests its queue holds; more than these wait outside, atomics and loads
+    apart."""
     atomic_latency_cycles: FiniteFloat
     """A round trip to an idle word, on average over the die."""
     atomic_half_cycles: FiniteFloat
     """By how much a round trip is shorter in the word's own half of L2, and longer in the
     other."""
-    backlog_requests: FiniteFloat
-    """A polled word at which more requests than this wait serves them more slowly."""
-    backlog_factor: FiniteFloat
-    """By which factor."""
     barrier_arrive_cycles: FiniteFloat
     """Grid barrier: from the end of a CTA's work to its atomic: the CTA's barrier, and the
     fence."""

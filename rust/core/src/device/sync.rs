@@ -9,16 +9,18 @@ use crate::error::Result;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SyncTimings {
-    /// What one atomic (or a load that bypasses L1) costs the word it goes to.
+    /// What one atomic costs the word it goes to.
     pub atomic_service_cycles: f64,
     /// A round trip to an idle word, on average over the die.
     pub atomic_latency_cycles: f64,
     /// By how much a round trip is shorter in the word's own half of L2, and longer in the other.
     pub atomic_half_cycles: f64,
-    /// A polled word at which more requests than this wait serves them more slowly.
-    pub backlog_requests: f64,
-    /// By which factor.
-    pub backlog_factor: f64,
+    /// What a load that bypasses L1 costs it.
+    pub load_service_cycles: f64,
+    /// What going over from atomics to loads costs it, and back.
+    pub change_cycles: f64,
+    /// How many requests its queue holds; more than these wait outside, atomics and loads apart.
+    pub queued_requests: u32,
     /// Grid barrier: from the end of a CTA's work to its atomic: the CTA's barrier, and the fence.
     pub barrier_arrive_cycles: f64,
     /// From a poll's answer to the next poll.
@@ -33,14 +35,14 @@ impl SyncTimings {
             ("atomic_service_cycles", self.atomic_service_cycles),
             ("atomic_latency_cycles", self.atomic_latency_cycles),
             ("atomic_half_cycles", self.atomic_half_cycles),
-            ("backlog_requests", self.backlog_requests),
-            ("backlog_factor", self.backlog_factor),
+            ("load_service_cycles", self.load_service_cycles),
+            ("change_cycles", self.change_cycles),
             ("barrier_arrive_cycles", self.barrier_arrive_cycles),
             ("barrier_poll_cycles", self.barrier_poll_cycles),
             ("barrier_leave_cycles", self.barrier_leave_cycles),
         ] {
             in_range(field, value, 0.0, 1e9)?;
         }
-        Ok(())
+        in_range("queued_requests", f64::from(self.queued_requests), 1.0, 1e9)
     }
 }

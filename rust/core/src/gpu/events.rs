@@ -165,8 +165,11 @@ impl<P: Dispatch> Machine<'_, P> {
     pub(super) fn on_step(&mut self, place: Place, now: Time) {
         let resident = self.sms.resident(place);
         let run = &mut self.runs[resident.kernel];
-        match run.sync.next(resident.cta, place, now, &mut run.sampler) {
-            Next::At(at) => return self.steps.push(at, place.0),
+        match run.sync.next(resident.cta, place, now, &mut run.sampler, &mut self.woken) {
+            Next::At(at) => {
+                self.steps.push(at, place.0);
+                return self.wake();
+            }
             Next::Waits => return,
             Next::Memory => {
                 let memory = self.memory.as_mut().expect("a program with memory work has a memory");
@@ -178,10 +181,9 @@ impl<P: Dispatch> Machine<'_, P> {
         }
         if run.sync.wakes() {
             run.sync.ended(resident.cta, place.sm(), now, &mut self.woken);
-            for (at, place) in self.woken.drain(..) {
-                self.steps.push(at, place.0);
-            }
+            self.wake();
         }
+        let run = &mut self.runs[resident.kernel];
         run.end(resident.start, now);
         let all_ended = run.ended == run.ctas;
         let cold = self.sms.ended(place, resident.kernel, now, now - resident.start);
@@ -205,6 +207,14 @@ impl<P: Dispatch> Machine<'_, P> {
             self.running_ops -= 1;
             self.idle_changes(now);
             self.end_books();
+        }
+    }
+
+    /// Lets go on who has been waiting for what was just done.
+    #[inline]
+    fn wake(&mut self) {
+        for (at, place) in self.woken.drain(..) {
+            self.steps.push(at, place.0);
         }
     }
 

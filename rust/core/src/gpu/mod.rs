@@ -11,6 +11,7 @@
 //! `machine` is the loop around them: it takes what happens next and lets the box it concerns act.
 
 mod admission;
+mod barrier;
 mod dispatcher;
 mod events;
 mod front_end;
@@ -23,6 +24,7 @@ mod outcome;
 mod policy;
 mod sm;
 mod sync;
+mod word;
 mod work;
 
 use crate::device::Device;

@@ -3,12 +3,14 @@
 //! Both are one word in L2, and that word is a serial server: requests from the whole die reach it after half a round trip,
 //! are served one at a time, and answer after the other half. SMs of the half of L2 that the word lies in are nearer.
 
+use super::barrier::Barrier;
 use super::sm::Place;
+use super::word::Word;
 use super::work::Sampler;
-use crate::device::{Device, SyncTimings};
+use crate::device::Device;
 use crate::engine::Time;
 use crate::error::{Error, Result};
-use crate::ids::{IdVec, SmId};
+use crate::ids::SmId;
 use crate::workload::{Kernel, Needs, Span, Tasks, Work};
 
 /// What the CTAs of one kernel do, step by step.
@@ -58,7 +60,7 @@ impl Sync {
                 Self::Static(StaticTasks::new(tasks, kernel.ctas(), overhead, startup, sampler, interrupted)?)
             }
             Work::Persistent { tasks, schedule: Tasks::Atomic, overhead, startup, .. } => Self::Counter(Counter {
-                word: Word::new(device, false),
+                word: Word::new(device),
                 tasks,
                 taken: 0,
                 overhead: time(overhead),
@@ -68,7 +70,7 @@ impl Sync {
             Work::Chain { ref needs, .. } => {
                 let ctas = kernel.ctas() as usize;
                 let after = second.map_or_else(Vec::new, |mut second| (0..ctas).map(|_| second.next()).collect());
-                Self::Chain(Chain::new(after, needs, arrays, Word::new(device, false)))
+                Self::Chain(Chain::new(after, needs, arrays, Word::new(device)))
             }
             Work::Access(_) => Self::Memory,
             Work::GridSync { rounds, .. } => Self::Barrier(Barrier::new(rounds, kernel.ctas(), device)),
@@ -96,14 +98,20 @@ impl Sync {
         }
     }
 
-    /// A CTA's step is due.
+    /// A CTA's step is due. Puts into `woken` what that lets others do.
     #[inline]
-    pub(crate) fn next(&mut self, cta: u32, place: Place, now: Time, sampler: &mut Sampler<'_>) -> Next {
-        let sm = place.sm();
+    pub(crate) fn next(
+        &mut self,
+        cta: u32,
+        place: Place,
+        now: Time,
+        sampler: &mut Sampler<'_>,
+        woken: &mut Vec<(Time, Place)>,
+    ) -> Next {
         match self {
             Self::None | Self::Static(_) => Next::End,
-            Self::Counter(counter) => counter.next(cta, sm, now, sampler),
-            Self::Barrier(barrier) => barrier.next(cta, sm, now),
+            Self::Counter(counter) => counter.next(cta, place.sm(), now, sampler),
+            Self::Barrier(barrier) => barrier.next(cta, place, now, woken),
             Self::Chain(chain) => chain.next(cta, place, now),
             Self::Memory => Next::Memory,
         }
@@ -186,56 +194,6 @@ impl StaticTasks {
     }
 }
 
-/// One word in L2 and the way to it.
-#[derive(Debug)]
-struct Word {
-    service: Time,
-    /// When requests wait for longer than this, each takes the slower time.
-    backlog: Time,
-    slow_service: Time,
-    /// Half a round trip from each SM.
-    ways: IdVec<SmId, Time>,
-    free: Time,
-}
-
-impl Word {
-    /// `polled`: whether CTAs poll the word, and so fall behind once too many do.
-    fn new(device: &Device, polled: bool) -> Self {
-        let timings: &SyncTimings = &device.sync;
-        let time = |cycles: f64| Time(device.clock.cycles_to_ps(cycles).round() as u64);
-        let spread = if device.l2.halves > 1 { timings.atomic_half_cycles } else { 0.0 };
-        let mut ways = IdVec::filled(Time::ZERO, device.sm_count());
-        // The word lies in the half that the first GPC is near to.
-        let home = device.topology.gpcs.first().map_or(0, |gpc| gpc.half);
-        for gpc in &device.topology.gpcs {
-            let round_trip = timings.atomic_latency_cycles + if gpc.half == home { -spread } else { spread };
-            gpc.sms().for_each(|sm| ways[sm] = time(round_trip.max(0.0) / 2.0));
-        }
-        let service = timings.atomic_service_cycles;
-        Self {
-            service: time(service),
-            backlog: time(service * timings.backlog_requests),
-            slow_service: time(service * if polled { timings.backlog_factor } else { 1.0 }),
-            ways,
-            free: Time::ZERO,
-        }
-    }
-
-    #[inline]
-    fn way(&self, sm: SmId) -> Time {
-        self.ways[sm]
-    }
-
-    /// A request reaches the word: when it has been served.
-    #[inline]
-    fn serve(&mut self, arrival: Time) -> Time {
-        let crowded = self.free.since(arrival) > self.backlog;
-        let service = if crowded { self.slow_service } else { self.service };
-        self.free = self.free.max(arrival) + service;
-        self.free
-    }
-}
-
 /// A counter from which CTAs take the number of their next task.
 #[derive(Debug)]
 pub(crate) struct Counter {
@@ -263,88 +221,6 @@ impl Counter {
         }
         self.taken += 1;
         Next::At(answer + self.overhead + sampler.next() + self.word.way(sm))
-    }
-}
-
-/// A grid barrier: each CTA adds itself to a word, and then polls it until the last one has come.
-#[derive(Debug)]
-pub(crate) struct Barrier {
-    word: Word,
-    ctas: Vec<AtBarrier>,
-    rounds: u32,
-    /// Over all rounds.
-    arrivals: u64,
-    passes: u64,
-    arrive: Time,
-    poll: Time,
-    leave: Time,
-}
-
-/// Where a CTA is between two barriers.
-#[derive(Clone, Copy, Debug)]
-struct AtBarrier {
-    work: Time,
-    /// Barriers it has passed.
-    passed: u32,
-    /// It has arrived at the next one, and asks again and again whether all have.
-    polls: bool,
-}
-
-impl Barrier {
-    fn new(rounds: u32, ctas: u64, device: &Device) -> Self {
-        let time = |cycles: f64| Time(device.clock.cycles_to_ps(cycles).round() as u64);
-        let cta = AtBarrier { work: Time::ZERO, passed: 0, polls: false };
-        Self {
-            word: Word::new(device, true),
-            ctas: vec![cta; ctas as usize],
-            rounds,
-            arrivals: 0,
-            passes: 0,
-            arrive: time(device.sync.barrier_arrive_cycles),
-            // A poll that took no time at all would come back at the same moment for ever.
-            poll: time(device.sync.barrier_poll_cycles).max(Time(1)),
-            leave: time(device.sync.barrier_leave_cycles),
-        }
-    }
-
-    fn begin(&mut self, cta: u32, sm: SmId, at: Time, work: Time) -> Time {
-        self.ctas[cta as usize].work = work;
-        if self.rounds == 0 { at + work } else { at + work + self.arrive + self.word.way(sm) }
-    }
-
-    /// A CTA's arrival or poll has reached the word, or it has left the last barrier.
-    fn next(&mut self, cta: u32, sm: SmId, now: Time) -> Next {
-        let count = self.ctas.len() as u64;
-        let state = &mut self.ctas[cta as usize];
-        if state.passed == self.rounds {
-            return Next::End;
-        }
-        let way = self.word.way(sm);
-        let answer = self.word.serve(now) + way;
-        if !state.polls {
-            state.polls = true;
-            self.arrivals += 1;
-        } else if self.arrivals >= (u64::from(state.passed) + 1) * count {
-            state.polls = false;
-            state.passed += 1;
-            self.passes += 1;
-            let left = answer + self.leave;
-            let last = state.passed == self.rounds;
-            return Next::At(if last { left } else { left + state.work + self.arrive + way });
-        }
-        Next::At(answer + self.poll + way)
-    }
-
-    /// CTAs that have arrived at the next barrier, and how many it takes.
-    fn arrived(&self) -> (u64, u64) {
-        let count = self.ctas.len() as u64;
-        (self.arrivals % count, count)
-    }
-
-    /// CTAs that poll, and whether the next poll lets one pass.
-    fn polls(&self) -> (u64, bool) {
-        let count = self.ctas.len() as u64;
-        (self.arrivals - self.passes, self.arrivals / count * count > self.passes)
     }
 }
 

@@ -83,11 +83,16 @@ fn two_grid_barriers_that_hold_each_others_slots_are_a_deadlock_and_not_a_hang()
         items: vec![launch(0, 0, 0.0), launch(1, 1, 10_000.0), launch(2, 2, 20_000.0)],
         streams: [(2, Stream { priority: -1 })].into(),
     };
-    for dispatcher in [Dispatcher::Ideal, Dispatcher::Hardware] {
-        let options = Options { dispatcher, ..Options::default() };
-        let case = Case { device: small(4), program: program.clone(), arrays: vec![], options };
-        let error = error_of(&case);
-        assert!(matches!(error, Error::Deadlock { .. }), "{error}");
+    // Whether all polls find room in the words' queues or wait outside.
+    for queued_requests in [1, 1_000] {
+        let mut device = small(4);
+        device.sync.queued_requests = queued_requests;
+        for dispatcher in [Dispatcher::Ideal, Dispatcher::Hardware] {
+            let options = Options { dispatcher, ..Options::default() };
+            let case = Case { device: device.clone(), program: program.clone(), arrays: vec![], options };
+            let error = error_of(&case);
+            assert!(matches!(error, Error::Deadlock { .. }), "{error}");
+        }
     }
 }
 
