@@ -141,12 +141,10 @@ class Dispatch(Spec):
     refill_cycles: FiniteFloat
     """The serial server of the whole die: what it costs to learn that a CTA has ended, and to
     give its slot away."""
-    cluster_cycles: FiniteFloat
-    """What a cluster that goes into slots that came back costs that server."""
     single_cluster_cycles: FiniteFloat
-    """What a cluster of a single CTA costs more, but for the first one on an SM."""
+    """What a cluster of a single CTA costs more than a visit, but for the first one on an SM."""
     cluster_latency_cycles: FiniteFloat
-    """And what it takes longer to be sent."""
+    """What a cluster of several CTAs takes longer to be sent into slots that came back."""
     send_cycles: FiniteFloat
     """From the dispatcher's decision to the first instruction of the CTA, on a near GPC."""
     return_cycles: FiniteFloat

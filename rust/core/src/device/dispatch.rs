@@ -25,11 +25,9 @@ pub struct Dispatch {
     pub visit_cycles: f64,
     /// The serial server of the whole die: what it costs to learn that a CTA has ended, and to give its slot away.
     pub refill_cycles: f64,
-    /// What a cluster that goes into slots that came back costs that server.
-    pub cluster_cycles: f64,
-    /// What a cluster of a single CTA costs more, but for the first one on an SM.
+    /// What a cluster of a single CTA costs more than a visit, but for the first one on an SM.
     pub single_cluster_cycles: f64,
-    /// And what it takes longer to be sent.
+    /// What a cluster of several CTAs takes longer to be sent into slots that came back.
     pub cluster_latency_cycles: f64,
     /// From the dispatcher's decision to the first instruction of the CTA, on a near GPC.
     pub send_cycles: f64,
@@ -66,7 +64,6 @@ impl Dispatch {
         for (field, value) in [
             ("visit_cycles", self.visit_cycles),
             ("refill_cycles", self.refill_cycles),
-            ("cluster_cycles", self.cluster_cycles),
             ("single_cluster_cycles", self.single_cluster_cycles),
             ("cluster_latency_cycles", self.cluster_latency_cycles),
             ("send_cycles", self.send_cycles),

@@ -26,7 +26,6 @@ const FULL_BETWEEN: [u32; 2] = [5, 6];
 pub(crate) struct Hardware {
     visit: Time,
     refill: Time,
-    cluster: Time,
     single_cluster: Time,
     cluster_latency: Time,
     switch: Time,
@@ -40,6 +39,8 @@ pub(crate) struct Hardware {
     max_setup: Time,
     rounds: Rounds,
     server_free: Time,
+    /// When the next cluster can be sent into slots that came back.
+    next_cluster: Time,
     sms: IdVec<SmId, SmPort>,
 }
 
@@ -106,7 +107,6 @@ impl Hardware {
         Self {
             visit: time(dispatch.visit_cycles),
             refill: time(dispatch.refill_cycles),
-            cluster: time(dispatch.cluster_cycles),
             single_cluster: time(dispatch.single_cluster_cycles),
             cluster_latency: time(dispatch.cluster_latency_cycles),
             switch: Time((device.launch.switch_ns * 1e3).round() as u64),
@@ -120,6 +120,7 @@ impl Hardware {
             max_setup: time(dispatch.max_setup_cycles),
             rounds: Rounds::new(device, options),
             server_free: Time::ZERO,
+            next_cluster: Time::ZERO,
             sms,
         }
     }
@@ -252,8 +253,9 @@ impl Dispatch for Hardware {
 
     fn cluster(&mut self, now: Time, size: usize) -> Time {
         let single = if size == 1 { self.single_cluster } else { Time::ZERO };
-        self.server_free = self.server_free.max(now) + self.cluster + single;
-        self.server_free + self.cluster_latency
+        let sent = self.next_cluster.max(now);
+        self.next_cluster = sent + self.visit + single;
+        if size == 1 { sent } else { sent + self.cluster_latency }
     }
 
     #[inline]
