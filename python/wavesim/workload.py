@@ -196,6 +196,9 @@ class Kernel(Editable, Spec):
         cluster_launch: launched with a cluster size although that is 1; the dispatcher then places
             it as it places clusters, and an SM holds fewer.
         non_portable_cluster: allow cluster sizes that not every device takes.
+        last_warp_cycles: how long one warp of a CTA runs on when the others have ended, such as the
+            one that writes the result: what they held of warps, threads and registers is given
+            away by then. For work that is a :class:`Duration`.
         name: for people; need not be unique.
         work: what a CTA does: a :class:`Duration`, or one of :class:`Persistent`,
             :class:`GridSync`, :class:`Chain`, :class:`Access` and :class:`Measured`.
@@ -214,6 +217,7 @@ class Kernel(Editable, Spec):
     barriers: Count = 1
     cooperative: bool = False
     non_portable_cluster: bool = False
+    last_warp_cycles: Time = 0.0
     name: str = "kernel"
     work: Work
 
@@ -232,6 +236,7 @@ class Kernel(Editable, Spec):
             barriers: int = 1,
             cooperative: bool = False,
             non_portable_cluster: bool = False,
+            last_warp_cycles: float = 0.0,
             name: str = "kernel",
         ) -> None: ...
 

@@ -21,6 +21,7 @@ __all__ = [
     "FLUSHED_COLD",
     "FLUSHED_DIRTY",
     "GRAPH_CALL_NS",
+    "LAST_WARP",
     "LOOP_FINISH",
     "LOOP_STARTUP",
     "LOOP_TURN",
@@ -51,6 +52,9 @@ SHORTEST = 56.0
 
 LOG = 100.0
 """From leaving the loop to the second reading of the clock: barrier, the record's other fields."""
+
+LAST_WARP = 150.0
+"""For how long the warp that writes the record is alone: the others leave at the barrier."""
 
 LOG_ALONE = 85.0
 """The same where a block has an SM to itself: nobody is in its way, and the loop's phase is that of

@@ -87,7 +87,8 @@ def spin_kernel(inputs: Inputs, device: Device, **fields: Any) -> Kernel:
     """Give the row's kernel where that is ``spin``."""
     cycles = inputs.number("cycles")
     kernel = kernel_of(inputs, bodies.spin(cycles), **fields)
-    return kernel.edited(work=bodies.spin(cycles, resident(kernel, device)))
+    work = bodies.spin(cycles, resident(kernel, device))
+    return kernel.edited(work=work, last_warp_cycles=bodies.LAST_WARP)
 
 
 def lasting(inputs: Inputs, device: Device, **fields: Any) -> Kernel:

@@ -29,6 +29,8 @@ struct Turn {
 pub(crate) struct Returning {
     pub(crate) at: Time,
     pub(crate) place: Place,
+    /// Slots of the same SM on which all warps but one have ended by the time at which this one was left.
+    pub(crate) nearly_free: u64,
 }
 
 /// The dispatcher's state.
@@ -101,11 +103,11 @@ impl<P: Dispatch> Dispatcher<P> {
         self.ready.peek().map(|turn| turn.kernel)
     }
 
-    /// The slot of a CTA that has ended comes back at `at`.
+    /// The slot of a CTA that has ended comes back.
     #[inline]
-    pub(crate) fn give_back(&mut self, place: Place, at: Time) {
-        debug_assert!(self.returning.back().is_none_or(|last| last.at <= at));
-        self.returning.push_back(Returning { at, place });
+    pub(crate) fn give_back(&mut self, slot: Returning) {
+        debug_assert!(self.returning.back().is_none_or(|last| last.at <= slot.at));
+        self.returning.push_back(slot);
     }
 
     /// Begins to place the head going round.

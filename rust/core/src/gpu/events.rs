@@ -6,7 +6,7 @@ use crate::engine::Time;
 use crate::ids::{CtaId, Id, KernelId};
 use crate::records::Account;
 
-use super::dispatcher::Placement;
+use super::dispatcher::{Placement, Returning};
 use super::front_end::{OpId, OpKind};
 use super::machine::{Happening, Machine, drain};
 use super::policy::Dispatch;
@@ -157,6 +157,9 @@ impl<P: Dispatch> Machine<'_, P> {
         }
         let run = &mut self.runs[kernel];
         let at = run.sync.begin(cta, place.sm(), at, work);
+        if run.last_warp > Time::ZERO {
+            self.sms.last_warp_from(place, Time(at.0.saturating_sub(run.last_warp.0)));
+        }
         self.steps.push(at, place.0);
     }
 
@@ -185,6 +188,7 @@ impl<P: Dispatch> Machine<'_, P> {
         }
         let run = &mut self.runs[resident.kernel];
         run.end(resident.start, now);
+        let last_warp = run.last_warp;
         let all_ended = run.ended == run.ctas;
         let cold = self.sms.ended(place, resident.kernel, now, now - resident.start);
         if run.left() == 0 {
@@ -202,7 +206,8 @@ impl<P: Dispatch> Machine<'_, P> {
         if let Some(books) = &mut self.books {
             books.end(now);
         }
-        self.dispatcher.give_back(place, back);
+        let nearly_free = if last_warp == Time::ZERO { 0 } else { self.sms.nearly_free(place, now) };
+        self.dispatcher.give_back(Returning { at: back, place, nearly_free });
         if all_ended {
             self.running_ops -= 1;
             self.idle_changes(now);
@@ -278,6 +283,7 @@ impl<P: Dispatch> Machine<'_, P> {
         let (op, complete) = (run.op, run.returned == run.ctas);
         let footprint = run.footprint;
         self.sms.free(place, &footprint);
+        self.sms.nearly_free_up(place.sm(), slot.nearly_free, &footprint);
         if let Some(books) = &mut self.books {
             books.free(now);
         }

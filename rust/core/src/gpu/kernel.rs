@@ -20,6 +20,8 @@ pub(crate) struct Run<'a> {
     pub(crate) cluster: u32,
     cluster_launch: bool,
     pub(crate) cooperative: bool,
+    /// How long the last warp of its CTAs runs alone, if what the others held is given away by then.
+    pub(crate) last_warp: Time,
     pub(crate) ctas: u64,
     next: u64,
     /// Where CTAs are dealt to GPCs by their number.
@@ -108,6 +110,7 @@ impl<'a> Run<'a> {
             cluster,
             cluster_launch,
             cooperative: false,
+            last_warp: Time::ZERO,
             ctas,
             next: 0,
             dealt: None,
@@ -145,7 +148,8 @@ impl<'a> Run<'a> {
     /// Whether its CTAs are placed one by one in the order of their numbers, and then just run for their time.
     pub(crate) fn is_plain(&self) -> bool {
         let runs = matches!(self.sync, Sync::None);
-        runs && !self.cluster_launch() && self.dealt.is_none() && !self.dependent && !self.trigger
+        let at_once = self.last_warp == Time::ZERO;
+        runs && at_once && !self.cluster_launch() && self.dealt.is_none() && !self.dependent && !self.trigger
     }
 
     /// CTAs that have no place yet.

@@ -173,6 +173,10 @@ impl<'a, P: Dispatch> Machine<'a, P> {
                 );
                 deals.inspect(|&gpcs| run.deal(gpcs));
                 run.cooperative = kernel.is_cooperative();
+                if run.footprint.warps > 1 && !run.cluster_launch() {
+                    let last_warp = device.clock.cycles_to_ps(kernel.last_warp_cycles);
+                    run.last_warp = Time(last_warp.round() as u64);
+                }
                 run.trigger = launch.trigger;
                 run.dependent = launch.dependent;
                 run.held = launch.dependent;

@@ -17,6 +17,8 @@ pub(crate) struct Footprint {
     carve_out_bytes: u32,
     /// CTAs an SM holds when all are of this footprint.
     pub(crate) residency: u32,
+    /// The same by what a CTA keeps until its end: its slot, shared memory and barriers.
+    kept: u32,
 }
 
 impl Footprint {
@@ -32,6 +34,7 @@ impl Footprint {
             shared_bytes: occupancy.shared_per_cta_bytes,
             barriers: if occupancy.by_barriers.is_some() { barriers } else { 0 },
             residency: occupancy.ctas_per_sm,
+            kept: [occupancy.by_shared, occupancy.by_barriers].into_iter().flatten().fold(occupancy.by_ctas, u32::min),
         }
     }
 }
@@ -54,6 +57,10 @@ struct Sm {
     shape: u32,
     last_kernel: Option<KernelId>,
     taken: u64,
+    /// Slots whose CTAs have ended, and whose coming back the dispatcher has not heard of.
+    ended: u64,
+    /// Slots of CTAs whose last warp runs, as the dispatcher has heard.
+    nearly_free: u64,
 }
 
 /// CTAs of different shapes are on one SM.
@@ -87,6 +94,8 @@ pub(crate) struct Sms {
     of_shape: Vec<u8>,
     shapes: usize,
     residents: Vec<Resident>,
+    /// From when on a CTA's last warp runs alone, by place.
+    last_warps: Vec<Time>,
     most_resident: u32,
     all_warps: u32,
 }
@@ -126,6 +135,8 @@ impl Sms {
             shape: MIXED,
             last_kernel: None,
             taken: 0,
+            ended: 0,
+            nearly_free: 0,
         };
         let count = device.sm_count();
         Self {
@@ -134,6 +145,7 @@ impl Sms {
             of_shape: vec![0; count * shapes],
             shapes,
             residents: vec![Resident::default(); count * MAX_SLOTS as usize],
+            last_warps: vec![Time::MAX; count * MAX_SLOTS as usize],
             most_resident: 0,
             all_warps: limits.warps,
         }
@@ -183,7 +195,12 @@ impl Sms {
         let own = self.of_shape[self.index_of(sm, need)];
         let sm = &self.sms[sm];
         if sm.resident == 0 || sm.shape == need.shape {
-            return sm.resident < need.residency;
+            // Where only the last warps of some CTAs run, as many more as fit beside these.
+            return sm.resident < need.residency
+                || (sm.nearly_free != 0
+                    && sm.resident < need.kept
+                    && sm.warps >= need.warps
+                    && sm.registers >= need.registers);
         }
         u32::from(own) < need.residency
             && sm.ctas > 0
@@ -264,19 +281,56 @@ impl Sms {
         record.last_ended.replace(kernel) != Some(kernel)
     }
 
+    /// From when on the last warp of a CTA runs alone.
+    pub(crate) fn last_warp_from(&mut self, place: Place, at: Time) {
+        self.last_warps[place.0 as usize] = at;
+    }
+
+    /// The CTA at this place has ended at `now`: the other slots of its SM on which CTAs of the same launch have only their
+    /// last warp left.
+    pub(crate) fn nearly_free(&mut self, place: Place, now: Time) -> u64 {
+        let sm = &mut self.sms[place.sm()];
+        sm.ended |= 1 << place.slot().0;
+        let kernel = self.residents[place.0 as usize].kernel;
+        let (mut left, mut found) = (sm.taken & !sm.ended, 0);
+        while left != 0 {
+            let slot = left.trailing_zeros();
+            left &= left - 1;
+            let other = Place::new(place.sm(), slot).0 as usize;
+            if self.last_warps[other] <= now && self.residents[other].kernel == kernel {
+                found |= 1 << slot;
+            }
+        }
+        found
+    }
+
+    /// The dispatcher hears that on these slots only the last warps run: all that the others held can be given away.
+    pub(crate) fn nearly_free_up(&mut self, id: SmId, slots: u64, need: &Footprint) {
+        let sm = &mut self.sms[id];
+        let new = (slots & !sm.nearly_free).count_ones();
+        sm.nearly_free |= slots;
+        sm.warps += new * (need.warps - 1);
+        sm.registers = sm.registers.wrapping_add(new * (need.registers - need.registers / need.warps));
+    }
+
     /// The CTA's place and resources can be given away again.
     #[inline]
     pub(crate) fn free(&mut self, place: Place, need: &Footprint) {
         let own = self.index_of(place.sm(), need);
         self.of_shape[own] -= 1;
         let sm = &mut self.sms[place.sm()];
+        let slot = 1 << place.slot().0;
+        let (warps, registers) =
+            if sm.nearly_free & slot == 0 { (need.warps, need.registers) } else { (1, need.registers / need.warps) };
         sm.ctas += 1;
-        sm.warps += need.warps;
-        sm.registers = sm.registers.wrapping_add(need.registers);
+        sm.warps += warps;
+        sm.registers = sm.registers.wrapping_add(registers);
         sm.shared_bytes = sm.shared_bytes.wrapping_add(need.shared_bytes);
         sm.barriers = sm.barriers.wrapping_add(need.barriers);
         sm.resident -= 1;
-        sm.taken &= !(1 << place.slot().0);
+        sm.taken &= !slot;
+        sm.ended &= !slot;
+        sm.nearly_free &= !slot;
         if sm.resident == 0 {
             let usage = &mut self.usage[place.sm()];
             usage.active += usage.last_end.since(usage.active_since);

@@ -34,6 +34,10 @@ pub struct Kernel {
     /// Launched cooperatively: every CTA must be resident at once.
     #[serde(default)]
     pub cooperative: bool,
+    /// How long one warp of a CTA runs on when the others have ended, in SM cycles: what they held of warps, threads and
+    /// registers can be given away by then. For work that is a duration.
+    #[serde(default)]
+    pub last_warp_cycles: f64,
     /// What a CTA does.
     pub work: Work,
 }
@@ -64,6 +68,7 @@ impl Kernel {
             non_portable_cluster: false,
             barriers: 1,
             cooperative: false,
+            last_warp_cycles: 0.0,
             work: Work::Duration(Duration::Constant(Span::Ns(0.0))),
         }
     }
@@ -114,6 +119,11 @@ impl Kernel {
                 self.cluster,
                 format!("the grid of {} CTAs is not a whole number of clusters", self.ctas()),
             ));
+        }
+        Span::Cycles(self.last_warp_cycles).validate("last_warp_cycles")?;
+        if self.last_warp_cycles > 0.0 && !matches!(self.work, Work::Duration(_)) {
+            let why = "only where the work is a duration is it known when a CTA is about to end";
+            return Err(Error::invalid("last_warp_cycles", self.last_warp_cycles, why));
         }
         self.work.validate(self.ctas(), arrays).map_err(|e| e.within("work"))
     }
