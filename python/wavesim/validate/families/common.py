@@ -19,6 +19,7 @@ __all__ = [
     "completion_us",
     "kernel_of",
     "lasting",
+    "logged",
     "resident",
     "simulated",
     "span_ns",
@@ -83,12 +84,16 @@ def resident(kernel: Kernel, device: Device) -> int:
     return max(min(most, -(-kernel.ctas // device.sms)), 1)
 
 
+def logged(inputs: Inputs, work: Duration, **fields: Any) -> Kernel:
+    """Give the row's kernel where one warp of a block writes its record when the others leave."""
+    return kernel_of(inputs, work, last_warp_cycles=bodies.LAST_WARP, **fields)
+
+
 def spin_kernel(inputs: Inputs, device: Device, **fields: Any) -> Kernel:
     """Give the row's kernel where that is ``spin``."""
     cycles = inputs.number("cycles")
-    kernel = kernel_of(inputs, bodies.spin(cycles), **fields)
-    work = bodies.spin(cycles, resident(kernel, device))
-    return kernel.edited(work=work, last_warp_cycles=bodies.LAST_WARP)
+    kernel = logged(inputs, bodies.spin(cycles), **fields)
+    return kernel.edited(work=bodies.spin(cycles, resident(kernel, device)))
 
 
 def lasting(inputs: Inputs, device: Device, **fields: Any) -> Kernel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from wavesim.devices import Device
 from wavesim.durations import Duration
 from wavesim.validate import bodies
-from wavesim.validate.families.common import Family, kernel_of, simulated, span_ns
+from wavesim.validate.families.common import Family, logged, simulated, span_ns
 from wavesim.validate.tables import Inputs
 from wavesim.workload import Copy, Kernel, Launch, Program, Record, Stream, Wait
 
@@ -23,21 +23,21 @@ def _span(program: Program, device: Device) -> dict[str, float]:
 
 
 def _streams(inputs: Inputs, device: Device) -> Program:
-    kernel = kernel_of(inputs, bodies.spin(inputs.number("cycles")))
+    kernel = logged(inputs, bodies.spin(inputs.number("cycles")))
     return Program([Launch(kernel, stream=stream) for stream in range(inputs.count("streams"))])
 
 
 def _two_kernels(inputs: Inputs, device: Device) -> Program:
-    first = kernel_of(inputs, bodies.spin(inputs.number("cycles")))
+    first = logged(inputs, bodies.spin(inputs.number("cycles")))
     work = bodies.spin(inputs.number("second_cycles"))
-    second = kernel_of(inputs, work, grid="second_grid")
+    second = logged(inputs, work, grid="second_grid")
     urgent = device.launch.greatest_priority if inputs.number("high_priority", 0) else 0
     return Program([Launch(first), Launch(second, stream=1)], {1: Stream(priority=urgent)})
 
 
 def _mixed_residency(inputs: Inputs, device: Device) -> dict[str, float]:
-    first = kernel_of(inputs, bodies.spin(inputs.number("cycles")))
-    second = kernel_of(
+    first = logged(inputs, bodies.spin(inputs.number("cycles")))
+    second = logged(
         inputs,
         bodies.spin(inputs.number("second_cycles")),
         grid="second_grid",
@@ -52,7 +52,7 @@ def _mixed_residency(inputs: Inputs, device: Device) -> dict[str, float]:
 
 
 def _spoiler(inputs: Inputs, device: Device) -> dict[str, float]:
-    kernel = kernel_of(inputs, bodies.spin(inputs.number("cycles")))
+    kernel = logged(inputs, bodies.spin(inputs.number("cycles")))
     items = [Launch(kernel, stream=1, at_ns=SETTLED_NS)]
     if held := inputs.count("held_sms"):
         holder = Kernel(

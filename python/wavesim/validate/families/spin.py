@@ -11,6 +11,7 @@ from wavesim.validate.families.common import (
     Family,
     completion_us,
     kernel_of,
+    logged,
     resident,
     simulated,
     span_ns,
@@ -32,7 +33,7 @@ def _spin_regs(inputs: Inputs, device: Device) -> dict[str, float]:
 
 def _spin_regs_kernel(inputs: Inputs, device: Device) -> Kernel:
     cycles = inputs.number("cycles")
-    kernel = kernel_of(inputs, bodies.spin(cycles))
+    kernel = logged(inputs, bodies.spin(cycles))
     return kernel.edited(work=bodies.spin_regs(cycles, resident(kernel, device)))
 
 
@@ -44,13 +45,13 @@ def _spin_dist_kernel(inputs: Inputs, device: Device) -> Kernel:
     if inputs.block_cycles is None:
         raise NotSimulated("blocks.parquet does not have the times of all of its blocks")
     if len(inputs.block_cycles) != inputs.count("grid"):
-        logged, grid = len(inputs.block_cycles), inputs.count("grid")
-        raise NotSimulated(f"blocks.parquet has {logged} blocks of a grid of {grid}")
+        found, grid = len(inputs.block_cycles), inputs.count("grid")
+        raise NotSimulated(f"blocks.parquet has {found} blocks of a grid of {grid}")
     # A block's clock starts with its first warp; the engine counts what the others take apart.
     warps = -(-inputs.count("block") // device.limits.warp_size)
     setup = device.dispatch.setup_cycles + warps * device.dispatch.setup_warp_cycles
     work = Duration.per_cta(cycles=np.maximum(inputs.block_cycles - setup, 0.0))
-    return kernel_of(inputs, work)
+    return logged(inputs, work)
 
 
 def _spin_grid(inputs: Inputs, device: Device) -> dict[str, float]:
