@@ -15,13 +15,13 @@ ROOT = Path(__file__).parents[2]
 BOUNDS = {
     # family, measure: mean error, worst error
     ("empty", "event_us"): (0.006, 0.08),
-    ("spin", "span_ns"): (0.0045, 0.105),
+    ("spin", "span_ns"): (0.0035, 0.105),
     ("spin_regs", "span_ns"): (0.002, 0.005),
-    ("spin_dist", "span_ns"): (0.001, 0.011),
+    ("spin_dist", "span_ns"): (0.0004, 0.003),
     ("spin_grid", "event_us"): (0.004, 0.08),
     ("spoiler", "span_ns"): (0.008, 0.05),
     ("spoiler", "sms_used"): (0.0, 0.0),
-    ("cluster", "span_ns"): (0.007, 0.025),
+    ("cluster", "span_ns"): (0.0055, 0.037),
     ("cluster", "max_active_clusters"): (0.0, 0.0),
     ("persistent_static", "span_ns"): (0.013, 0.1),
     ("persistent_atomic", "span_ns"): (0.009, 0.1),

@@ -53,8 +53,9 @@ SHORTEST = 56.0
 LOG = 100.0
 """From leaving the loop to the second reading of the clock: barrier, the record's other fields."""
 
-LAST_WARP = 150.0
-"""For how long the warp that writes the record is alone: the others leave at the barrier."""
+LAST_WARP = 200.0
+"""For how long the warp that writes the record is alone: the others leave at the barrier. Read off
+logs of how far refills run ahead, ``reference/h200_holdout/settle/refills``."""
 
 LOG_ALONE = 85.0
 """The same where a block has an SM to itself: nobody is in its way, and the loop's phase is that of
