@@ -258,6 +258,12 @@ class L2(Spec):
     """Read bandwidth over the whole device."""
     ways: Count
     """Lines that a set holds."""
+    replacement: Literal["lru", "not_recently_used", "random", "protected"]
+    """Which of them makes room for a new one."""
+    protected_ways: Size
+    """Under ``"protected"``, how many lines of a set are protected at most."""
+    write_policy: Literal["write_back", "write_through"]
+    """When DRAM gets what is written: when its line is driven out, or at once."""
     reserved_bytes: Size
     """What of it other things than a kernel's data hold: code, address tables."""
     port_bytes_per_cycle: FiniteFloat

@@ -25,6 +25,12 @@ pub struct L2 {
     pub bandwidth_gb_s: f64,
     /// Lines that a set holds.
     pub ways: u32,
+    /// Which of them makes room for a new one.
+    pub replacement: Replacement,
+    /// Under [`Replacement::Protected`], how many lines of a set are protected at most.
+    pub protected_ways: u32,
+    /// When DRAM gets what is written.
+    pub write_policy: WritePolicy,
     /// What of it other things than a kernel's data hold, such as code and address tables, in bytes.
     pub reserved_bytes: u64,
     /// What an SM takes in, in bytes a cycle.
@@ -38,6 +44,33 @@ pub struct L2 {
     /// How gradually latency rises when demand comes near the bandwidth: 0 for a sharp bend.
     pub softness: f64,
 }
+
+/// Which line of a set makes room for a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Replacement {
+    /// The one that was used least recently.
+    Lru,
+    /// One that was not used since all others were: a bit a line.
+    NotRecentlyUsed,
+    /// Any.
+    Random,
+    /// The least recently used of those that were not found again since they came, while others are protected.
+    Protected,
+}
+
+/// When DRAM gets what is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WritePolicy {
+    /// When its line is driven out.
+    WriteBack,
+    /// At once.
+    WriteThrough,
+}
+
+/// The most lines of a set.
+const MOST_WAYS: u32 = 256;
 
 impl L2 {
     pub(super) fn validate(&self) -> Result<()> {
@@ -62,8 +95,12 @@ impl L2 {
             return Err(Error::invalid("bytes", self.bytes, "must hold a line in each part"));
         }
         let set = u64::from(self.ways) * u64::from(self.line_bytes) * u64::from(self.halves);
-        if self.ways == 0 || self.ways > 1024 {
-            return Err(Error::invalid("ways", self.ways, "a set holds 1 to 1024 lines"));
+        if !(1..=MOST_WAYS).contains(&self.ways) {
+            return Err(Error::invalid("ways", self.ways, format!("a set holds 1 to {MOST_WAYS} lines")));
+        }
+        if self.replacement == Replacement::Protected && self.protected_ways >= self.ways {
+            let why = format!("must leave one of {} ways to lines that are new", self.ways);
+            return Err(Error::invalid("protected_ways", self.protected_ways, why));
         }
         if !self.bytes.is_multiple_of(set) {
             let why =

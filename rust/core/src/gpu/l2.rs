@@ -5,6 +5,7 @@
 //! allow: if every access covers whole blocks, the lines of a block come and go together, in as many neighbouring sets, and
 //! one entry tells the same as one a line.
 
+use super::policy::replacement::{Policy, Replacement};
 use crate::device::L2;
 use crate::engine::Time;
 
@@ -33,7 +34,6 @@ pub(crate) struct Cache {
     parts: Vec<Part>,
     ways: usize,
     geometry: Geometry,
-    clock: u64,
 }
 
 /// How addresses are spread.
@@ -51,21 +51,35 @@ pub(crate) struct Geometry {
 /// One part: entries of set `s` lie at `s * ways`.
 #[derive(Debug)]
 struct Part {
-    /// The block, with [`DIRTY`]; or [`EMPTY`].
+    /// The block, or [`EMPTY`]. All that a lookup that misses has to read.
     tags: Vec<u64>,
-    used: Vec<u64>,
+    lines: Vec<Line>,
+    /// How many ways of a set hold a block.
+    held: Vec<u16>,
+    policy: Policy,
+}
+
+/// What is kept of a block beside its tag.
+#[derive(Clone, Copy, Debug)]
+struct Line {
     /// When its data has come.
-    ready: Vec<Time>,
+    ready: Time,
+    /// Whether it was written to, and DRAM does not have that yet.
+    dirty: bool,
 }
 
 const EMPTY: u64 = u64::MAX;
-const DIRTY: u64 = 1 << 63;
 
 /// What was found in one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// The block is there, or on its way: since when its data can be had.
-    Hit(Time),
+    /// The block is there, or on its way.
+    Hit {
+        /// What to tell [`Cache::filled`].
+        entry: usize,
+        /// When its data can be had.
+        ready: Time,
+    },
     /// It was not there; its place is now kept, and whether that drove out a block with data to be written back.
     Miss {
         /// What to tell [`Cache::filled`].
@@ -110,17 +124,23 @@ impl Geometry {
 }
 
 impl Cache {
-    pub(crate) fn new(l2: &L2, block_bytes: u64) -> Self {
+    /// An empty cache whose random choices, if it makes any, follow from `seed`.
+    pub(crate) fn new(l2: &L2, block_bytes: u64, seed: u64) -> Self {
         let page_bytes = page_bytes(l2);
         let rows = sets(l2) * u64::from(l2.line_bytes) / page_bytes;
         let blocks_per_page = page_bytes / block_bytes;
-        let entries = (rows * blocks_per_page) as usize * l2.ways as usize;
-        let part = || Part { tags: vec![EMPTY; entries], used: vec![0; entries], ready: vec![Time::ZERO; entries] };
+        let sets = (rows * blocks_per_page) as usize;
+        let entries = sets * l2.ways as usize;
+        let part = |part| Part {
+            tags: vec![EMPTY; entries],
+            lines: vec![Line { ready: Time::ZERO, dirty: false }; entries],
+            held: vec![0; sets],
+            policy: Policy::new(l2, sets, seed, part),
+        };
         Self {
-            parts: (0..l2.halves).map(|_| part()).collect(),
+            parts: (0..usize::from(l2.halves)).map(part).collect(),
             ways: l2.ways as usize,
             geometry: Geometry { parts: u64::from(l2.halves), block_bytes, page_bytes, rows, blocks_per_page },
-            clock: 0,
         }
     }
 
@@ -131,60 +151,67 @@ impl Cache {
     /// Looks a block up in one part, and takes a place for it if it is not there.
     #[inline]
     pub(crate) fn look_up(&mut self, part: usize, at: Address) -> Found {
-        self.clock += 1;
-        let entries = at.set * self.ways..(at.set + 1) * self.ways;
+        let first = at.set * self.ways;
         let part = &mut self.parts[part];
-        let tags = &part.tags[entries.clone()];
-        if let Some(way) = tags.iter().position(|&tag| tag & !DIRTY == at.block) {
-            let entry = entries.start + way;
-            part.used[entry] = self.clock;
-            return Found::Hit(part.ready[entry]);
+        let tags = &mut part.tags[first..first + self.ways];
+        if let Some(way) = way_of(tags, at.block) {
+            part.policy.hit(at.set, way);
+            return Found::Hit { entry: first + way, ready: part.lines[first + way].ready };
         }
-        // The least recently used; empty entries were never used.
-        let mut entry = entries.start;
-        let mut oldest = u64::MAX;
-        for (i, &used) in entries.clone().zip(&part.used[entries]) {
-            if used < oldest {
-                (entry, oldest) = (i, used);
-            }
-        }
-        let driven_out = part.tags[entry];
-        part.tags[entry] = at.block;
-        part.used[entry] = self.clock;
-        Found::Miss { entry, writes_back: driven_out != EMPTY && driven_out & DIRTY != 0 }
+        let (way, writes_back) = if usize::from(part.held[at.set]) < self.ways {
+            part.held[at.set] += 1;
+            (way_of(tags, EMPTY).expect("a set that holds fewer blocks than ways has an empty one"), false)
+        } else {
+            let way = part.policy.victim(at.set);
+            (way, part.lines[first + way].dirty)
+        };
+        tags[way] = at.block;
+        part.lines[first + way].dirty = false;
+        part.policy.filled(at.set, way);
+        Found::Miss { entry: first + way, writes_back }
     }
 
     /// A block's data comes at `ready`.
     #[inline]
     pub(crate) fn filled(&mut self, part: usize, entry: usize, ready: Time) {
-        self.parts[part].ready[entry] = ready;
+        self.parts[part].lines[entry].ready = ready;
     }
 
-    /// A block is written to: it is kept at home, and copies are dropped. Whether that drove out data to be written back.
+    /// A block is written to: it is kept at home, and copies are dropped. It is `dirty` if DRAM is to have it only when it is
+    /// driven out. Whether the store drove out data to be written back.
     #[inline]
-    pub(crate) fn write(&mut self, at: Address, now: Time) -> bool {
+    pub(crate) fn write(&mut self, at: Address, now: Time, dirty: bool) -> bool {
+        let first = at.set * self.ways;
         for part in (0..self.parts.len()).filter(|&part| part != at.home) {
-            let entries = at.set * self.ways..(at.set + 1) * self.ways;
             let part = &mut self.parts[part];
-            if let Some(copy) = entries.into_iter().find(|&entry| part.tags[entry] == at.block) {
-                part.tags[copy] = EMPTY;
-                part.used[copy] = 0;
+            if let Some(way) = way_of(&part.tags[first..first + self.ways], at.block) {
+                part.tags[first + way] = EMPTY;
+                part.held[at.set] -= 1;
+                part.policy.dropped(at.set, way);
             }
         }
-        let found = self.look_up(at.home, at);
-        let entries = at.set * self.ways..(at.set + 1) * self.ways;
-        let part = &mut self.parts[at.home];
-        let (entry, writes_back) = match found {
-            Found::Miss { entry, writes_back } => (entry, writes_back),
-            Found::Hit(_) => {
-                let same = |entry: &usize| part.tags[*entry] & !DIRTY == at.block;
-                (entries.into_iter().find(same).expect("the block was found in its set"), false)
+        let (entry, writes_back) = match self.look_up(at.home, at) {
+            Found::Miss { entry, writes_back } => {
+                self.parts[at.home].lines[entry].ready = now;
+                (entry, writes_back)
             }
+            Found::Hit { entry, .. } => (entry, false),
         };
-        part.tags[entry] |= DIRTY;
-        part.ready[entry] = part.ready[entry].max(now);
+        let line = &mut self.parts[at.home].lines[entry];
+        line.dirty |= dirty;
+        line.ready = line.ready.max(now);
         writes_back
     }
+}
+
+/// The way with this tag. All ways are compared, without a branch, so that several are at once.
+#[inline]
+fn way_of(tags: &[u64], block: u64) -> Option<usize> {
+    let mut found = usize::MAX;
+    for (way, &tag) in tags.iter().enumerate() {
+        found = if tag == block { way } else { found };
+    }
+    (found != usize::MAX).then_some(found)
 }
 
 /// The finalizer of MurmurHash3 (Appleby 2011).

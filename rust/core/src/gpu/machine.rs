@@ -190,7 +190,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         let running_ops = front_end.unfinished();
         let sms = Sms::new(device, shapes);
         let launches = runs.values().map(|run| run.spec);
-        let memory = Memory::new(device, program, launches, arrays, sms.places());
+        let memory = Memory::new(device, program, launches, arrays, sms.places(), options.seed);
         Ok(Self {
             program,
             timings: Timings::new(device),

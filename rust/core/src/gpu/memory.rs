@@ -6,7 +6,7 @@
 
 use super::l2::{Address, Cache, Found, block_bytes, hash};
 use super::sm::Place;
-use crate::device::Device;
+use crate::device::{Device, WritePolicy};
 use crate::engine::Time;
 use crate::ids::{IdVec, KernelId, SmId};
 use crate::records::Traffic;
@@ -53,6 +53,8 @@ struct Timings {
     burst: f64,
     line_bytes: u64,
     store_ps_per_byte: f64,
+    /// Stores go on to DRAM at once.
+    write_through: bool,
     merged_requests: u32,
 }
 
@@ -157,6 +159,7 @@ impl<'a> Memory<'a> {
         launches: impl Iterator<Item = usize>,
         arrays: &[&'a [f64]],
         places: usize,
+        seed: u64,
     ) -> Option<Self> {
         let accesses = |kernel: &'a Kernel| match &kernel.work {
             Work::Access(access) => Some((kernel, access)),
@@ -200,7 +203,7 @@ impl<'a> Memory<'a> {
             |gpc: &crate::device::Gpc| gpc.sm_count() * (u64::from(threads) * 16 / block_bytes).max(8) as usize * 2;
         Some(Self {
             timings,
-            cache: Cache::new(&device.l2, block_bytes),
+            cache: Cache::new(&device.l2, block_bytes, seed),
             block_bytes,
             sms,
             in_flight: device.topology.gpcs.iter().map(|gpc| InFlight::new(most(gpc))).collect(),
@@ -299,7 +302,7 @@ impl<'a> Memory<'a> {
             };
             traffic.sectors += sectors;
             let ready = match self.cache.look_up(part, at) {
-                Found::Hit(ready) => {
+                Found::Hit { ready, .. } => {
                     traffic.hits += sectors;
                     ready.max(now + near)
                 }
@@ -310,7 +313,7 @@ impl<'a> Memory<'a> {
                     if at.home != part {
                         traffic.fabric += sectors;
                         match self.cache.look_up(at.home, at) {
-                            Found::Hit(at_home) => {
+                            Found::Hit { ready: at_home, .. } => {
                                 traffic.hits += sectors;
                                 ready = (now + near).max(at_home) + far;
                                 fills = false;
@@ -370,7 +373,8 @@ impl<'a> Memory<'a> {
         for (at, size) in self.blocks(buffer, bytes) {
             let sectors = size.div_ceil(SECTOR);
             traffic.written += sectors;
-            if self.cache.write(at, now) {
+            traffic.dram_written += if self.timings.write_through { size } else { 0 };
+            if self.cache.write(at, now, !self.timings.write_through) {
                 traffic.dram_written += self.block_bytes;
             }
         }
@@ -386,6 +390,7 @@ impl Timings {
         let cycle_ps = device.clock.cycles_to_ps(1.0);
         let bytes_per_cycle = |gb_s: f64| gb_s * cycle_ps / 1e3;
         let far = if l2.halves > 1 { l2.far_latency_cycles - l2.near_latency_cycles } else { 0.0 };
+        let (write, write_through) = (l2.write_bandwidth_gb_s, l2.write_policy == WritePolicy::WriteThrough);
         let homes_elsewhere = 1.0 - 1.0 / f64::from(l2.halves);
         Self {
             cycle_ps,
@@ -401,7 +406,8 @@ impl Timings {
             dram_spread: 3.0_f64.sqrt() * dram.spread,
             burst: dram.burst_cycles,
             line_bytes: u64::from(l2.line_bytes),
-            store_ps_per_byte: 1e3 / l2.write_bandwidth_gb_s,
+            store_ps_per_byte: 1e3 / if write_through { write.min(dram.reached_gb_s) } else { write },
+            write_through,
             merged_requests: l2.merged_requests,
         }
     }
