@@ -13,6 +13,8 @@ pub struct L2 {
     pub bytes: u64,
     /// The parts it is split into; a line is at home in one of them.
     pub halves: u8,
+    /// The slices that all parts together are made of; a hash of a line's address says in which one it is.
+    pub slices: u32,
     /// A line in bytes.
     pub line_bytes: u32,
     /// A sector in bytes: the grain of transfers.
@@ -23,6 +25,8 @@ pub struct L2 {
     pub far_latency_cycles: f64,
     /// Read bandwidth from L2 over the whole device, in GB/s.
     pub bandwidth_gb_s: f64,
+    /// What the fabric between the parts carries, in GB/s, in all directions together.
+    pub fabric_bandwidth_gb_s: f64,
     /// Lines that a set holds.
     pub ways: u32,
     /// Which of them makes room for a new one.
@@ -38,7 +42,7 @@ pub struct L2 {
     /// Write bandwidth into L2 over the whole device, in GB/s.
     pub write_bandwidth_gb_s: f64,
     /// How many SMs of a GPC share one request for a line that is on its way; 1 merges none.
-    pub merged_requests: u32,
+    pub coalesced_requests: u32,
     /// An SM's first access in a launch comes this much later, in SM cycles: addresses are translated, code is fetched.
     pub cold_cycles: f64,
     /// How gradually latency rises when demand comes near the bandwidth: 0 for a sharp bend.
@@ -111,11 +115,18 @@ impl L2 {
             let why = format!("must leave a set of the {} bytes in each part", self.bytes);
             return Err(Error::invalid("reserved_bytes", self.reserved_bytes, why));
         }
-        if self.merged_requests == 0 {
-            return Err(Error::invalid("merged_requests", 0, "must be at least 1"));
+        let sets = (self.bytes - self.reserved_bytes) / set;
+        let in_part = self.slices / u32::from(self.halves);
+        if !self.slices.is_multiple_of(u32::from(self.halves)) || !(1..=sets).contains(&u64::from(in_part)) {
+            let why = format!("{} part(s) of {sets} sets need as many slices each, of a set or more", self.halves);
+            return Err(Error::invalid("slices", self.slices, why));
+        }
+        if self.coalesced_requests == 0 {
+            return Err(Error::invalid("coalesced_requests", 0, "must be at least 1"));
         }
         in_range("port_bytes_per_cycle", self.port_bytes_per_cycle, 1e-3, 1e9)?;
         in_range("write_bandwidth_gb_s", self.write_bandwidth_gb_s, 1e-3, 1e9)?;
+        in_range("fabric_bandwidth_gb_s", self.fabric_bandwidth_gb_s, 1e-3, 1e9)?;
         in_range("cold_cycles", self.cold_cycles, 0.0, 1e9)?;
         in_range("softness", self.softness, 0.0, 4.0)?;
         in_range("near_latency_cycles", self.near_latency_cycles, 0.0, 1e9)?;

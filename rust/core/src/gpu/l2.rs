@@ -46,6 +46,9 @@ pub(crate) struct Geometry {
     rows: u64,
     /// Sets of a row.
     blocks_per_page: u64,
+    lines_per_block: usize,
+    /// Slices of a part.
+    slices: usize,
 }
 
 /// One part: entries of set `s` lie at `s * ways`.
@@ -121,6 +124,16 @@ impl Geometry {
         let set = row * self.blocks_per_page + offset / self.block_bytes % self.blocks_per_page;
         Address { block, set: set as usize, home: home as usize }
     }
+
+    /// The slices in which the lines of a block are kept in one part, numbered over all parts. A slice is made of whole
+    /// sets: of as many neighbouring sets as there are slices each has one, in an order that a hash turns around.
+    pub(crate) fn slices(self, at: Address, part: usize) -> impl ExactSizeIterator<Item = usize> {
+        let first = at.set * self.lines_per_block;
+        (first..first + self.lines_per_block).map(move |set| {
+            let turned = hash((set / self.slices) as u64) as usize % self.slices;
+            part * self.slices + (set + turned) % self.slices
+        })
+    }
 }
 
 impl Cache {
@@ -140,7 +153,15 @@ impl Cache {
         Self {
             parts: (0..usize::from(l2.halves)).map(part).collect(),
             ways: l2.ways as usize,
-            geometry: Geometry { parts: u64::from(l2.halves), block_bytes, page_bytes, rows, blocks_per_page },
+            geometry: Geometry {
+                parts: u64::from(l2.halves),
+                block_bytes,
+                page_bytes,
+                rows,
+                blocks_per_page,
+                lines_per_block: (block_bytes / u64::from(l2.line_bytes)) as usize,
+                slices: l2.slices as usize / usize::from(l2.halves),
+            },
         }
     }
 

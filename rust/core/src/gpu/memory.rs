@@ -4,12 +4,14 @@
 //! what all CTAs have in flight, and by Little's law a server of bandwidth `B` with `D` bytes in flight takes `D / B` for
 //! each. [`loaded`] goes over from the one to the other.
 
+use super::coalescer::InFlight;
 use super::l2::{Address, Cache, Found, block_bytes, hash};
 use super::sm::Place;
 use crate::device::{Device, WritePolicy};
 use crate::engine::Time;
 use crate::ids::{IdVec, KernelId, SmId};
-use crate::records::Traffic;
+use crate::records::{L2Log, L2SliceColumns, L2WindowColumns, Traffic};
+use crate::simulate::{Detail, Options};
 use crate::workload::access::{Bytes, Walk};
 use crate::workload::{Access, Kernel, Program, Work};
 
@@ -29,9 +31,12 @@ pub(crate) struct Memory<'a> {
     /// Bytes in flight.
     l2_demand: u64,
     dram_demand: u64,
+    fabric_demand: u64,
     /// When L2 has taken in all stores so far.
     stored: Time,
     draws: u64,
+    /// By slice and by window; only if the run keeps that.
+    log: Option<L2Log>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +51,7 @@ struct Timings {
     port_bytes: f64,
     l2_bytes: f64,
     l2_softness: f64,
+    fabric_bytes: f64,
     dram_bytes: f64,
     dram_softness: f64,
     /// Half the width of the uniform law that DRAM's latency is drawn from.
@@ -55,7 +61,7 @@ struct Timings {
     store_ps_per_byte: f64,
     /// Stores go on to DRAM at once.
     write_through: bool,
-    merged_requests: u32,
+    coalesced_requests: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -91,56 +97,11 @@ struct Cta {
     started: bool,
     iteration: u64,
     iterations: u64,
-    /// What it has in flight, in bytes: through its SM's port, from L2, from DRAM.
+    /// What it has in flight, in bytes: through its SM's port, from L2, over the fabric, from DRAM.
     port: u32,
     l2: u32,
+    fabric: u32,
     dram: u32,
-}
-
-/// Requests of one GPC that are on their way: others for the same block join them.
-#[derive(Debug)]
-struct InFlight {
-    entries: Vec<Request>,
-    sets: usize,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Request {
-    block: u64,
-    done: Time,
-    sharers: u32,
-}
-
-/// Requests whose blocks are hashed to the same place.
-const REQUEST_WAYS: usize = 8;
-
-impl InFlight {
-    fn new(requests: usize) -> Self {
-        let sets = (requests / REQUEST_WAYS).next_power_of_two();
-        let none = Request { block: u64::MAX, done: Time::ZERO, sharers: 0 };
-        Self { entries: vec![none; sets * REQUEST_WAYS], sets }
-    }
-
-    /// Joins a request that is on its way, if it takes one more: when it is done.
-    #[inline]
-    fn join(&mut self, block: u64, now: Time, most: u32) -> Result<Time, usize> {
-        let first = (hash(block) as usize & (self.sets - 1)) * REQUEST_WAYS;
-        let mut place = first;
-        for i in first..first + REQUEST_WAYS {
-            let request = self.entries[i];
-            if request.block == block {
-                if request.done > now && request.sharers < most {
-                    self.entries[i].sharers += 1;
-                    return Ok(request.done);
-                }
-                return Err(i);
-            }
-            if request.done < self.entries[place].done {
-                place = i;
-            }
-        }
-        Err(place)
-    }
 }
 
 /// Latency under load: `alone` when nothing else is in flight, `queue` when all of it is waiting, and between the two a
@@ -159,7 +120,7 @@ impl<'a> Memory<'a> {
         launches: impl Iterator<Item = usize>,
         arrays: &[&'a [f64]],
         places: usize,
-        seed: u64,
+        options: &Options,
     ) -> Option<Self> {
         let accesses = |kernel: &'a Kernel| match &kernel.work {
             Work::Access(access) => Some((kernel, access)),
@@ -185,9 +146,11 @@ impl<'a> Memory<'a> {
             finish: time(access.finish),
             traffic: Traffic::default(),
         };
-        let launches = launches
+        let launches: IdVec<KernelId, Option<Launch<'a>>> = launches
             .map(|spec| accesses(&program.kernels[spec]).map(|(kernel, access)| launch(kernel, access)))
             .collect();
+        let log = (options.detail == Detail::Memory)
+            .then(|| L2Log::new(launches.len(), device.l2.slices as usize, usize::from(device.l2.halves)));
         let block_bytes = block_bytes(&device.l2, alignment);
         let mut sms =
             IdVec::filled(Sm { part: 0, gpc: 0, demand: 0, launch: None, warm: Time::ZERO }, device.sm_count());
@@ -203,7 +166,7 @@ impl<'a> Memory<'a> {
             |gpc: &crate::device::Gpc| gpc.sm_count() * (u64::from(threads) * 16 / block_bytes).max(8) as usize * 2;
         Some(Self {
             timings,
-            cache: Cache::new(&device.l2, block_bytes, seed),
+            cache: Cache::new(&device.l2, block_bytes, options.seed),
             block_bytes,
             sms,
             in_flight: device.topology.gpcs.iter().map(|gpc| InFlight::new(most(gpc))).collect(),
@@ -211,14 +174,21 @@ impl<'a> Memory<'a> {
             ctas: vec![Cta::default(); places],
             l2_demand: 0,
             dram_demand: 0,
+            fabric_demand: 0,
             stored: Time::ZERO,
             draws: 0,
+            log,
         })
     }
 
     /// What a launch moved; none if memory is not its work.
     pub(crate) fn traffic(&self, kernel: KernelId) -> Option<Traffic> {
         self.launches[kernel].as_ref().map(|launch| launch.traffic)
+    }
+
+    /// What all launches moved by slice and by window, if that was kept; nothing is left of it here.
+    pub(crate) fn take_log(&mut self) -> Option<(L2SliceColumns, L2WindowColumns)> {
+        self.log.take().map(L2Log::close)
     }
 
     /// What a CTA on `place` had in flight has come: when that of its next iteration will have; none if it has ended.
@@ -228,8 +198,9 @@ impl<'a> Memory<'a> {
         let state = &mut self.ctas[place.0 as usize];
         sm.demand -= u64::from(state.port);
         self.l2_demand -= u64::from(state.l2);
+        self.fabric_demand -= u64::from(state.fabric);
         self.dram_demand -= u64::from(state.dram);
-        (state.port, state.l2, state.dram) = (0, 0, 0);
+        (state.port, state.l2, state.fabric, state.dram) = (0, 0, 0, 0);
         if !state.started {
             *state = Cta { started: true, iterations: launch.walk.iterations(cta), ..Cta::default() };
             if sm.launch != Some(kernel) {
@@ -284,14 +255,18 @@ impl<'a> Memory<'a> {
         let from_memory = self.dram_latency(alone, bytes.len, spread);
         let dram = now + cycles(timings.near.max(at_l2 + from_memory));
         let soon = now + near;
-        let (mut port, mut from_l2, mut from_dram, mut back) = (0, 0, 0, 0);
+        let fabric_queue = now + cycles((self.fabric_demand + bytes.len) as f64 / timings.fabric_bytes);
+        let (mut port, mut from_l2, mut over_fabric, mut from_dram, mut back) = (0, 0, 0, 0, 0);
         let (mut waited, mut slowest) = (0_u128, now);
+        let before = traffic;
         for (at, size) in self.blocks(buffer, bytes) {
             let sectors = size.div_ceil(SECTOR);
-            traffic.requested += sectors;
-            let request = match self.in_flight[gpc].join(at.block(), now, timings.merged_requests) {
+            // What the block moves through the reader's part of L2, and through its home if that is another.
+            let mut here = Traffic { requested: sectors, ..Traffic::default() };
+            let request = match self.in_flight[gpc].join(at.block(), now, timings.coalesced_requests) {
                 Ok(shared) => {
-                    traffic.merged += sectors;
+                    here.coalesced = sectors;
+                    self.count(&mut traffic, kernel, at, part, here);
                     let ready = shared.max(now + cycles(at_port - overhead));
                     waited += u128::from(size) * u128::from(ready.since(now).0);
                     slowest = slowest.max(ready);
@@ -300,40 +275,47 @@ impl<'a> Memory<'a> {
                 }
                 Err(request) => request,
             };
-            traffic.sectors += sectors;
+            here.sectors = sectors;
             let ready = match self.cache.look_up(part, at) {
                 Found::Hit { ready, .. } => {
-                    traffic.hits += sectors;
-                    ready.max(now + near)
+                    here.hits = sectors;
+                    here.merged = if ready > soon { sectors } else { 0 };
+                    ready.max(soon)
                 }
                 Found::Miss { entry, writes_back } => {
-                    back += if writes_back { self.block_bytes } else { 0 };
+                    here.dram_written = if writes_back { self.block_bytes } else { 0 };
                     let mut ready = dram;
-                    let mut fills = true;
-                    if at.home != part {
-                        traffic.fabric += sectors;
+                    if at.home == part {
+                        here.dram_read = size;
+                    } else {
+                        let mut home = Traffic { fabric: sectors, ..Traffic::default() };
                         match self.cache.look_up(at.home, at) {
                             Found::Hit { ready: at_home, .. } => {
-                                traffic.hits += sectors;
-                                ready = (now + near).max(at_home) + far;
-                                fills = false;
+                                home.hits = sectors;
+                                home.merged = if at_home > soon { sectors } else { 0 };
+                                ready = soon.max(at_home) + far;
                             }
                             Found::Miss { entry, writes_back } => {
-                                back += if writes_back { self.block_bytes } else { 0 };
+                                home.dram_written = if writes_back { self.block_bytes } else { 0 };
+                                home.dram_read = size;
                                 self.cache.filled(at.home, entry, ready);
                                 ready += far;
                             }
                         }
+                        over_fabric += size;
+                        ready = ready.max(fabric_queue);
+                        self.count(&mut traffic, kernel, at, at.home, home);
+                        from_dram += home.dram_read;
+                        back += home.dram_written;
                     }
-                    if fills {
-                        from_dram += size;
-                        traffic.dram_read += size;
-                    }
+                    from_dram += here.dram_read;
+                    back += here.dram_written;
                     self.cache.filled(part, entry, ready);
                     ready
                 }
             };
-            self.in_flight[gpc].entries[request] = Request { block: at.block(), done: ready, sharers: 1 };
+            self.count(&mut traffic, kernel, at, part, here);
+            self.in_flight[gpc].sent(request, at.block(), ready);
             waited += u128::from(size) * u128::from(ready.since(now).0);
             slowest = slowest.max(ready);
             // What waits for DRAM takes up nothing of L2 and the port meanwhile.
@@ -342,15 +324,35 @@ impl<'a> Memory<'a> {
                 from_l2 += size;
             }
         }
-        traffic.dram_written += back;
         self.l2_demand += from_l2;
+        self.fabric_demand += over_fabric;
         self.dram_demand += from_dram + back;
         self.sms[place.sm()].demand = demand + port;
         let state = &mut self.ctas[place.0 as usize];
-        (state.port, state.l2, state.dram) = (port as u32, from_l2 as u32, (from_dram + back) as u32);
-        self.launches[kernel].as_mut().expect("it was there").traffic = traffic;
+        (state.port, state.l2) = (port as u32, from_l2 as u32);
+        (state.fabric, state.dram) = (over_fabric as u32, (from_dram + back) as u32);
+        self.counted(kernel, now, before, traffic);
         let done = if together { slowest } else { now + Time((waited / u128::from(bytes.len)) as u64) };
         done + cycles(overhead)
+    }
+
+    /// A block moves something through one part of L2.
+    #[inline]
+    fn count(&mut self, traffic: &mut Traffic, kernel: KernelId, at: Address, part: usize, moved: Traffic) {
+        *traffic += moved;
+        if let Some(log) = &mut self.log {
+            let slices = self.cache.geometry().slices(at, part);
+            let each = moved / slices.len() as u64;
+            slices.for_each(|slice| log.through(kernel, slice, each));
+        }
+    }
+
+    /// An iteration's accesses have been counted.
+    fn counted(&mut self, kernel: KernelId, now: Time, before: Traffic, traffic: Traffic) {
+        self.launches[kernel].as_mut().expect("only launches with memory work come here").traffic = traffic;
+        if let Some(log) = &mut self.log {
+            log.at(kernel, now, traffic - before);
+        }
     }
 
     /// How long a run of bytes takes from DRAM, in cycles: its latency is drawn, and longer the more is on its way.
@@ -370,16 +372,16 @@ impl<'a> Memory<'a> {
     fn store(&mut self, kernel: KernelId, bytes: Bytes, now: Time) -> Time {
         let launch = self.launches[kernel].as_ref().expect("only launches with memory work come here");
         let (buffer, overhead, mut traffic) = (launch.buffer, launch.overhead, launch.traffic);
+        let before = traffic;
         for (at, size) in self.blocks(buffer, bytes) {
-            let sectors = size.div_ceil(SECTOR);
-            traffic.written += sectors;
-            traffic.dram_written += if self.timings.write_through { size } else { 0 };
-            if self.cache.write(at, now, !self.timings.write_through) {
-                traffic.dram_written += self.block_bytes;
-            }
+            let through = if self.timings.write_through { size } else { 0 };
+            let back = if self.cache.write(at, now, through == 0) { self.block_bytes } else { 0 };
+            let moved =
+                Traffic { written: size.div_ceil(SECTOR), dram_written: through + back, ..Traffic::default() };
+            self.count(&mut traffic, kernel, at, at.home, moved);
         }
         self.stored = self.stored.max(now) + Time((bytes.len as f64 * self.timings.store_ps_per_byte + 0.5) as u64);
-        self.launches[kernel].as_mut().expect("it was there").traffic = traffic;
+        self.counted(kernel, now, before, traffic);
         self.stored.max(now + Time((overhead * self.timings.cycle_ps + 0.5) as u64))
     }
 }
@@ -401,6 +403,7 @@ impl Timings {
             port_bytes: l2.port_bytes_per_cycle,
             l2_bytes: bytes_per_cycle(l2.bandwidth_gb_s),
             l2_softness: l2.softness,
+            fabric_bytes: bytes_per_cycle(l2.fabric_bandwidth_gb_s),
             dram_bytes: bytes_per_cycle(dram.bandwidth_gb_s),
             dram_softness: dram.softness,
             dram_spread: 3.0_f64.sqrt() * dram.spread,
@@ -408,7 +411,7 @@ impl Timings {
             line_bytes: u64::from(l2.line_bytes),
             store_ps_per_byte: 1e3 / if write_through { write.min(dram.reached_gb_s) } else { write },
             write_through,
-            merged_requests: l2.merged_requests,
+            coalesced_requests: l2.coalesced_requests,
         }
     }
 }
