@@ -4,15 +4,17 @@
 //! what all CTAs have in flight, and by Little's law a server of bandwidth `B` with `D` bytes in flight takes `D / B` for
 //! each. [`loaded`] goes over from the one to the other.
 
+use rand_core::Rng;
+
 use super::coalescer::InFlight;
 use super::l2::{Address, Cache, Found, block_bytes, hash};
 use super::sm::Place;
 use crate::device::{Device, WritePolicy};
-use crate::engine::Time;
+use crate::engine::{Time, rng};
 use crate::ids::{IdVec, KernelId, SmId};
 use crate::records::{L2Log, L2SliceColumns, L2WindowColumns, Traffic};
 use crate::simulate::{Detail, Options};
-use crate::workload::access::{Bytes, Walk};
+use crate::workload::walk::{Bytes, Walk};
 use crate::workload::{Access, Kernel, Program, Work};
 
 /// A sector, in bytes: what counters count.
@@ -130,8 +132,14 @@ impl<'a> Memory<'a> {
             program.kernels.iter().filter_map(accesses).map(|(k, a)| a.pattern.alignment(k.threads())).min()?;
         let timings = Timings::new(device);
         let time = |span: crate::workload::Span| Time(span.ps(timings.cycle_ps).round() as u64);
-        let launch = |kernel: &'a Kernel, access: &Access| Launch {
-            walk: Walk::new(&access.pattern, kernel.ctas(), kernel.threads(), arrays),
+        let launch = |number: usize, kernel: &'a Kernel, access: &Access| Launch {
+            walk: Walk::new(
+                &access.pattern,
+                kernel.ctas(),
+                kernel.threads(),
+                arrays,
+                rng::stream(options.seed, "places", number as u64).next_u64(),
+            ),
             buffer: access.buffer,
             write: access.write,
             startup: time(access.startup),
@@ -147,7 +155,8 @@ impl<'a> Memory<'a> {
             traffic: Traffic::default(),
         };
         let launches: IdVec<KernelId, Option<Launch<'a>>> = launches
-            .map(|spec| accesses(&program.kernels[spec]).map(|(kernel, access)| launch(kernel, access)))
+            .enumerate()
+            .map(|(i, spec)| accesses(&program.kernels[spec]).map(|(kernel, access)| launch(i, kernel, access)))
             .collect();
         let log = (options.detail == Detail::Memory)
             .then(|| L2Log::new(launches.len(), device.l2.slices as usize, usize::from(device.l2.halves)));
@@ -221,27 +230,27 @@ impl<'a> Memory<'a> {
         Some(if last { done + finish } else { done })
     }
 
-    /// The blocks of a run, and how many bytes of each.
-    fn blocks(&self, buffer: u32, bytes: Bytes) -> impl Iterator<Item = (Address, u64)> + use<'a> {
-        let size = self.block_bytes;
-        let mut at = bytes.start;
-        let mut left = bytes.len;
-        let geometry = self.cache.geometry();
+    /// The blocks of an iteration's bytes, and how many bytes of each.
+    fn blocks(&self, buffer: u32, bytes: Bytes<'a>) -> impl Iterator<Item = (Address, u64)> + use<'a> {
+        let (size, geometry) = (self.block_bytes, self.cache.geometry());
+        let mut runs = bytes.runs();
+        let (mut at, mut left) = (0, 0);
         std::iter::from_fn(move || {
-            (left > 0).then(|| {
-                let part = (size - at % size).min(left).min(bytes.wrap - at);
-                let address = geometry.address(buffer, at);
-                at += part;
-                left -= part;
-                if at == bytes.wrap {
-                    at = 0;
-                }
-                (address, part)
-            })
+            if left == 0 {
+                (at, left) = runs.next()?;
+            }
+            let part = (size - at % size).min(left).min(bytes.wrap - at);
+            let address = geometry.address(buffer, at);
+            at += part;
+            left -= part;
+            if at == bytes.wrap {
+                at = 0;
+            }
+            Some((address, part))
         })
     }
 
-    fn load(&mut self, kernel: KernelId, place: Place, bytes: Bytes, now: Time) -> Time {
+    fn load(&mut self, kernel: KernelId, place: Place, bytes: Bytes<'a>, now: Time) -> Time {
         let timings = self.timings;
         let launch = self.launches[kernel].as_ref().expect("only launches with memory work come here");
         let &Launch { buffer, overhead, spread, together, mut traffic, .. } = launch;
@@ -369,7 +378,7 @@ impl<'a> Memory<'a> {
     }
 
     /// Stores are handed on: the next ones follow when L2 has taken these in.
-    fn store(&mut self, kernel: KernelId, bytes: Bytes, now: Time) -> Time {
+    fn store(&mut self, kernel: KernelId, bytes: Bytes<'a>, now: Time) -> Time {
         let launch = self.launches[kernel].as_ref().expect("only launches with memory work come here");
         let (buffer, overhead, mut traffic) = (launch.buffer, launch.overhead, launch.traffic);
         let before = traffic;

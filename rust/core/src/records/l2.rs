@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(windows.traffic[0].requested, 1 + 2 + 3);
         assert_eq!((windows.start[1].0, windows.end[1].0), (4 * FIRST_WIDTH, 8 * FIRST_WIDTH));
         let sum: u64 = windows.traffic.iter().map(|traffic| traffic.requested).sum();
-        assert_eq!(sum, (0..3 * MAX_WINDOWS).sum());
+        assert_eq!(sum, (0..3 * MAX_WINDOWS).sum::<u64>());
     }
 
     #[test]
