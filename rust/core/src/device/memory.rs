@@ -73,6 +73,8 @@ pub enum WritePolicy {
     WriteThrough,
 }
 
+/// The most SMs that share a request.
+const MOST_SHARERS: u32 = 255;
 /// The most lines of a set.
 const MOST_WAYS: u32 = 256;
 
@@ -121,8 +123,9 @@ impl L2 {
             let why = format!("{} part(s) of {sets} sets need as many slices each, of a set or more", self.halves);
             return Err(Error::invalid("slices", self.slices, why));
         }
-        if self.coalesced_requests == 0 {
-            return Err(Error::invalid("coalesced_requests", 0, "must be at least 1"));
+        if !(1..=MOST_SHARERS).contains(&self.coalesced_requests) {
+            let why = format!("from 1 to {MOST_SHARERS} SMs share a request");
+            return Err(Error::invalid("coalesced_requests", self.coalesced_requests, why));
         }
         in_range("port_bytes_per_cycle", self.port_bytes_per_cycle, 1e-3, 1e9)?;
         in_range("write_bandwidth_gb_s", self.write_bandwidth_gb_s, 1e-3, 1e9)?;

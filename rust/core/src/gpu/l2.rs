@@ -40,38 +40,111 @@ pub(crate) struct Cache {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Geometry {
     parts: u64,
-    block_bytes: u64,
-    page_bytes: u64,
+    /// A block is `1 << block_bits` bytes, a page `1 << page_bits`.
+    block_bits: u32,
+    page_bits: u32,
     /// Pages' worth of sets.
     rows: u64,
-    /// Sets of a row.
-    blocks_per_page: u64,
     lines_per_block: usize,
     /// Slices of a part.
     slices: usize,
 }
 
 /// One part: entries of set `s` lie at `s * ways`.
+///
+/// A lookup compares the marks of a set, a byte a way, and looks at the lines themselves only where these agree: of a set
+/// that lies in no near cache of the host, it reads little.
 #[derive(Debug)]
 struct Part {
-    /// The block, or [`EMPTY`]. All that a lookup that misses has to read.
-    tags: Vec<u64>,
+    /// Eight a word, as many words for each set.
+    marks: Vec<u64>,
     lines: Vec<Line>,
-    /// How many ways of a set hold a block.
-    held: Vec<u16>,
+    /// A bit a line: it was written to, and DRAM does not have that yet.
+    dirty: Vec<u64>,
     policy: Policy,
 }
 
-/// What is kept of a block beside its tag.
 #[derive(Clone, Copy, Debug)]
 struct Line {
+    block: u64,
     /// When its data has come.
     ready: Time,
-    /// Whether it was written to, and DRAM does not have that yet.
-    dirty: bool,
 }
 
-const EMPTY: u64 = u64::MAX;
+/// The mark of a way that holds nothing.
+const EMPTY: u64 = 0;
+/// The mark of what fills up the last word of a set.
+const NO_WAY: u64 = 255;
+/// Each byte of a word.
+const BYTES: u64 = 0x0101_0101_0101_0101;
+
+/// The mark of a block, from 1 to 254.
+#[inline]
+fn mark(block: u64) -> u64 {
+    (((block.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) * 254) >> 16) + 1
+}
+
+/// The bytes of a word that are `mark`, each by its highest bit.
+#[inline]
+fn bytes_with(word: u64, mark: u64) -> u64 {
+    const LOW: u64 = 0x7f * BYTES;
+    let other = word ^ (mark * BYTES);
+    !(((other & LOW) + LOW) | other | LOW)
+}
+
+impl Part {
+    fn new(l2: &L2, sets: usize, seed: u64, part: usize) -> Self {
+        let ways = l2.ways as usize;
+        let mut marks = vec![0; sets * words(ways)];
+        if !ways.is_multiple_of(8) {
+            for last in marks.chunks_exact_mut(words(ways)).map(|set| &mut set[words(ways) - 1]) {
+                *last = (NO_WAY * BYTES) << (8 * (ways % 8));
+            }
+        }
+        let lines = vec![Line { block: 0, ready: Time::ZERO }; sets * ways];
+        let dirty = vec![0; lines.len().div_ceil(64)];
+        Self { marks, lines, dirty, policy: Policy::new(l2, sets, seed, part) }
+    }
+
+    /// The first way of a set with this mark whose line is as asked.
+    #[inline]
+    fn way_of(&self, ways: usize, set: usize, mark: u64, is_it: impl Fn(&Line) -> bool) -> Option<usize> {
+        let lines = &self.lines[set * ways..(set + 1) * ways];
+        for (i, &word) in self.marks[set * words(ways)..(set + 1) * words(ways)].iter().enumerate() {
+            let mut found = bytes_with(word, mark);
+            while found != 0 {
+                let way = 8 * i + found.trailing_zeros() as usize / 8;
+                if is_it(&lines[way]) {
+                    return Some(way);
+                }
+                found &= found - 1;
+            }
+        }
+        None
+    }
+
+    /// The line of an entry is not dirty any more: whether it was.
+    #[inline]
+    fn cleaned(&mut self, entry: usize) -> bool {
+        let (word, bit) = (&mut self.dirty[entry / 64], 1 << (entry % 64));
+        let was = *word & bit != 0;
+        *word &= !bit;
+        was
+    }
+
+    #[inline]
+    fn set_mark(&mut self, ways: usize, set: usize, way: usize, mark: u64) {
+        let word = &mut self.marks[set * words(ways) + way / 8];
+        let shift = 8 * (way % 8);
+        *word = *word & !(0xff << shift) | mark << shift;
+    }
+}
+
+/// Words for the marks of a set.
+#[inline]
+fn words(ways: usize) -> usize {
+    ways.div_ceil(8)
+}
 
 /// What was found in one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,15 +186,16 @@ impl Geometry {
     /// Where the block with this byte of a buffer is kept. Of as many neighbouring pages as there are parts, each has one at
     /// home; these take the same sets, and so do all sets get equal shares of a contiguous buffer, in every part.
     #[inline]
-    pub(crate) fn address(&self, buffer: u32, offset: u64) -> Address {
+    pub(crate) fn address(&self, buffer: u16, offset: u64) -> Address {
         let parts = self.parts;
-        let block = (offset / self.block_bytes) | (u64::from(buffer) << 39);
-        let page = offset / self.page_bytes;
+        let block = (offset >> self.block_bits) | (u64::from(buffer) << 39);
+        let page = offset >> self.page_bits;
         let (group, member) = if parts == 2 { (page >> 1, page & 1) } else { (page / parts, page % parts) };
         let salt = u64::from(buffer) << 44;
         let home = (member + hash(group | salt)) % parts;
         let row = (group + hash((group / self.rows) ^ salt ^ (1 << 43))) % self.rows;
-        let set = row * self.blocks_per_page + offset / self.block_bytes % self.blocks_per_page;
+        let page_blocks = self.page_bits - self.block_bits;
+        let set = (row << page_blocks) | ((offset >> self.block_bits) & ((1 << page_blocks) - 1));
         Address { block, set: set as usize, home: home as usize }
     }
 
@@ -143,22 +217,14 @@ impl Cache {
         let rows = sets(l2) * u64::from(l2.line_bytes) / page_bytes;
         let blocks_per_page = page_bytes / block_bytes;
         let sets = (rows * blocks_per_page) as usize;
-        let entries = sets * l2.ways as usize;
-        let part = |part| Part {
-            tags: vec![EMPTY; entries],
-            lines: vec![Line { ready: Time::ZERO, dirty: false }; entries],
-            held: vec![0; sets],
-            policy: Policy::new(l2, sets, seed, part),
-        };
         Self {
-            parts: (0..usize::from(l2.halves)).map(part).collect(),
+            parts: (0..usize::from(l2.halves)).map(|part| Part::new(l2, sets, seed, part)).collect(),
             ways: l2.ways as usize,
             geometry: Geometry {
                 parts: u64::from(l2.halves),
-                block_bytes,
-                page_bytes,
+                block_bits: block_bytes.trailing_zeros(),
+                page_bits: page_bytes.trailing_zeros(),
                 rows,
-                blocks_per_page,
                 lines_per_block: (block_bytes / u64::from(l2.line_bytes)) as usize,
                 slices: l2.slices as usize / usize::from(l2.halves),
             },
@@ -172,22 +238,19 @@ impl Cache {
     /// Looks a block up in one part, and takes a place for it if it is not there.
     #[inline]
     pub(crate) fn look_up(&mut self, part: usize, at: Address) -> Found {
-        let first = at.set * self.ways;
+        let (ways, first) = (self.ways, at.set * self.ways);
         let part = &mut self.parts[part];
-        let tags = &mut part.tags[first..first + self.ways];
-        if let Some(way) = way_of(tags, at.block) {
+        let mark = mark(at.block);
+        if let Some(way) = part.way_of(ways, at.set, mark, |line| line.block == at.block) {
             part.policy.hit(at.set, way);
             return Found::Hit { entry: first + way, ready: part.lines[first + way].ready };
         }
-        let (way, writes_back) = if usize::from(part.held[at.set]) < self.ways {
-            part.held[at.set] += 1;
-            (way_of(tags, EMPTY).expect("a set that holds fewer blocks than ways has an empty one"), false)
-        } else {
-            let way = part.policy.victim(at.set);
-            (way, part.lines[first + way].dirty)
-        };
-        tags[way] = at.block;
-        part.lines[first + way].dirty = false;
+        let empty = part.way_of(ways, at.set, EMPTY, |_| true);
+        let way = empty.unwrap_or_else(|| part.policy.victim(at.set));
+        // What is driven out is not looked at: its line is far away, and its bit near.
+        let writes_back = part.cleaned(first + way);
+        part.lines[first + way].block = at.block;
+        part.set_mark(ways, at.set, way, mark);
         part.policy.filled(at.set, way);
         Found::Miss { entry: first + way, writes_back }
     }
@@ -202,12 +265,12 @@ impl Cache {
     /// driven out. Whether the store drove out data to be written back.
     #[inline]
     pub(crate) fn write(&mut self, at: Address, now: Time, dirty: bool) -> bool {
-        let first = at.set * self.ways;
+        let ways = self.ways;
         for part in (0..self.parts.len()).filter(|&part| part != at.home) {
             let part = &mut self.parts[part];
-            if let Some(way) = way_of(&part.tags[first..first + self.ways], at.block) {
-                part.tags[first + way] = EMPTY;
-                part.held[at.set] -= 1;
+            if let Some(way) = part.way_of(ways, at.set, mark(at.block), |line| line.block == at.block) {
+                part.set_mark(ways, at.set, way, EMPTY);
+                part.cleaned(at.set * ways + way);
                 part.policy.dropped(at.set, way);
             }
         }
@@ -218,21 +281,11 @@ impl Cache {
             }
             Found::Hit { entry, .. } => (entry, false),
         };
-        let line = &mut self.parts[at.home].lines[entry];
-        line.dirty |= dirty;
-        line.ready = line.ready.max(now);
+        let part = &mut self.parts[at.home];
+        part.dirty[entry / 64] |= u64::from(dirty) << (entry % 64);
+        part.lines[entry].ready = part.lines[entry].ready.max(now);
         writes_back
     }
-}
-
-/// The way with this tag. All ways are compared, without a branch, so that several are at once.
-#[inline]
-fn way_of(tags: &[u64], block: u64) -> Option<usize> {
-    let mut found = usize::MAX;
-    for (way, &tag) in tags.iter().enumerate() {
-        found = if tag == block { way } else { found };
-    }
-    (found != usize::MAX).then_some(found)
 }
 
 /// The finalizer of MurmurHash3 (Appleby 2011).

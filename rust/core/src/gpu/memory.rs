@@ -63,7 +63,7 @@ struct Timings {
     store_ps_per_byte: f64,
     /// Stores go on to DRAM at once.
     write_through: bool,
-    coalesced_requests: u32,
+    coalesced_requests: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +80,7 @@ struct Sm {
 #[derive(Debug)]
 struct Launch<'a> {
     walk: Walk<'a>,
-    buffer: u32,
+    buffer: u16,
     write: bool,
     startup: Time,
     cold: Time,
@@ -231,7 +231,7 @@ impl<'a> Memory<'a> {
     }
 
     /// The blocks of an iteration's bytes, and how many bytes of each.
-    fn blocks(&self, buffer: u32, bytes: Bytes<'a>) -> impl Iterator<Item = (Address, u64)> + use<'a> {
+    fn blocks(&self, buffer: u16, bytes: Bytes<'a>) -> impl Iterator<Item = (Address, u64)> + use<'a> {
         let (size, geometry) = (self.block_bytes, self.cache.geometry());
         let mut runs = bytes.runs();
         let (mut at, mut left) = (0, 0);
@@ -239,7 +239,7 @@ impl<'a> Memory<'a> {
             if left == 0 {
                 (at, left) = runs.next()?;
             }
-            let part = (size - at % size).min(left).min(bytes.wrap - at);
+            let part = (size - (at & (size - 1))).min(left).min(bytes.wrap - at);
             let address = geometry.address(buffer, at);
             at += part;
             left -= part;
@@ -349,11 +349,17 @@ impl<'a> Memory<'a> {
     #[inline]
     fn count(&mut self, traffic: &mut Traffic, kernel: KernelId, at: Address, part: usize, moved: Traffic) {
         *traffic += moved;
-        if let Some(log) = &mut self.log {
-            let slices = self.cache.geometry().slices(at, part);
-            let each = moved / slices.len() as u64;
-            slices.for_each(|slice| log.through(kernel, slice, each));
+        if self.log.is_some() {
+            self.log_slices(kernel, at, part, moved);
         }
+    }
+
+    #[cold]
+    fn log_slices(&mut self, kernel: KernelId, at: Address, part: usize, moved: Traffic) {
+        let Some(log) = &mut self.log else { return };
+        let slices = self.cache.geometry().slices(at, part);
+        let each = moved / slices.len() as u64;
+        slices.for_each(|slice| log.through(kernel, slice, each));
     }
 
     /// An iteration's accesses have been counted.
@@ -420,7 +426,7 @@ impl Timings {
             line_bytes: u64::from(l2.line_bytes),
             store_ps_per_byte: 1e3 / if write_through { write.min(dram.reached_gb_s) } else { write },
             write_through,
-            coalesced_requests: l2.coalesced_requests,
+            coalesced_requests: u64::from(l2.coalesced_requests),
         }
     }
 }

@@ -22,7 +22,7 @@ pub struct Access {
     pub write: bool,
     /// Which buffer: kernels that name the same one find what others left of it in L2.
     #[serde(default)]
-    pub buffer: u32,
+    pub buffer: u16,
     /// How large the buffer is, if a pattern that leaves it is to be refused.
     #[serde(default)]
     pub buffer_bytes: Option<u64>,
