@@ -104,7 +104,9 @@ pub(crate) fn compare() {
             turn(2, &|| Some(lookups(&device, &by_line)));
         }
         let rates: Vec<f64> = made.iter().zip(best).map(|(&made, seconds)| made as f64 / seconds / 1e6).collect();
-        println!("L2, {LAUNCHES} launches of {name}: lookups of lines in millions a second (and as a ratio to the loop)");
+        println!(
+            "L2, {LAUNCHES} launches of {name}: lookups of lines in millions a second (and as a ratio to the loop)"
+        );
         println!("  bare LRU loop          {:6.1}", rates[0]);
         println!("  L2 model, whole pages  {:6.1}  {:.2}", rates[1], rates[1] / rates[0]);
         println!("  L2 model, line by line {:6.1}  {:.2}", rates[2], rates[2] / rates[0]);

@@ -27,7 +27,7 @@ impl InFlight {
     /// Room for so many requests.
     pub(super) fn new(requests: usize) -> Self {
         let none = Request { shared: u64::MAX, done: Time::ZERO };
-        Self { sets: vec![[none; REQUEST_WAYS]; (requests / REQUEST_WAYS).next_power_of_two()] }
+        Self { sets: vec![[none; REQUEST_WAYS]; (2 * requests / REQUEST_WAYS).next_power_of_two()] }
     }
 
     /// Joins a request that is on its way, if it takes one more: when it is done. Else the place that [`Self::sent`] takes.

@@ -359,7 +359,9 @@ impl<'a> Memory<'a> {
         let Some(log) = &mut self.log else { return };
         let slices = self.cache.geometry().slices(at, part);
         let each = moved / slices.len() as u64;
-        slices.for_each(|slice| log.through(kernel, slice, each));
+        for slice in slices {
+            log.through(kernel, slice, each);
+        }
     }
 
     /// An iteration's accesses have been counted.
@@ -391,8 +393,7 @@ impl<'a> Memory<'a> {
         for (at, size) in self.blocks(buffer, bytes) {
             let through = if self.timings.write_through { size } else { 0 };
             let back = if self.cache.write(at, now, through == 0) { self.block_bytes } else { 0 };
-            let moved =
-                Traffic { written: size.div_ceil(SECTOR), dram_written: through + back, ..Traffic::default() };
+            let moved = Traffic { written: size.div_ceil(SECTOR), dram_written: through + back, ..Traffic::default() };
             self.count(&mut traffic, kernel, at, at.home, moved);
         }
         self.stored = self.stored.max(now) + Time((bytes.len as f64 * self.timings.store_ps_per_byte + 0.5) as u64);

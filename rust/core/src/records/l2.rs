@@ -143,7 +143,9 @@ impl L2Log {
         while now.0 / self.width >= MAX_WINDOWS {
             self.width *= 2;
             for of_kernel in self.by_window.values_mut() {
-                of_kernel.iter_mut().for_each(|(window, _)| *window /= 2);
+                for (window, _) in of_kernel.iter_mut() {
+                    *window /= 2;
+                }
                 of_kernel.dedup_by(|later, earlier| {
                     let same = later.0 == earlier.0;
                     earlier.1 += if same { later.1 } else { Traffic::default() };

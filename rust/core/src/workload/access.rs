@@ -189,7 +189,8 @@ impl Access {
                 let wrong = arrays[offsets].iter().position(|offset| !whole(offset, last));
                 wrong.map_or(Ok(()), |at| {
                     let field = format!("access.pattern.listed.offsets[{at}]");
-                    let why = format!("an offset is a whole number of bytes from 0 to {last}: the buffer, less a piece");
+                    let why =
+                        format!("an offset is a whole number of bytes from 0 to {last}: the buffer, less a piece");
                     Err(Error::invalid(field, arrays[offsets][at], why))
                 })
             }
@@ -331,9 +332,7 @@ impl Pattern {
                 last.saturating_add(u128::from(piece_bytes))
             }
             Self::Listed { piece_bytes, .. } => u128::from(piece_bytes),
-            Self::Broadcast { bytes, .. } | Self::Chase { bytes, .. } | Self::Random { bytes, .. } => {
-                u128::from(bytes)
-            }
+            Self::Broadcast { bytes, .. } | Self::Chase { bytes, .. } | Self::Random { bytes, .. } => u128::from(bytes),
         }
     }
 

@@ -10,12 +10,15 @@ use proptest::test_runner::RngSeed;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wavesim::device::{
-    Deal, Device, Dispatch, Gpc, Group, LaunchTimings, Replacement, Shape, SyncTimings, Topology, WritePolicy, catalogue,
+    Deal, Device, Dispatch, Gpc, Group, LaunchTimings, Replacement, Shape, SyncTimings, Topology, WritePolicy,
+    catalogue,
 };
 use wavesim::ids::SmId;
 use wavesim::records::Records;
 use wavesim::workload::work::{Needs, Tasks};
-use wavesim::workload::{Access, Copy, Duration, Graph, Item, Kernel, Launch, Pattern, Program, Record, Span, Stream, Wait, Work};
+use wavesim::workload::{
+    Access, Copy, Duration, Graph, Item, Kernel, Launch, Pattern, Program, Record, Span, Stream, Wait, Work,
+};
 use wavesim::{Dispatcher, Options, Result, simulate};
 
 /// A device, what runs on it, and how.
@@ -170,12 +173,9 @@ pub(crate) fn devices() -> impl Strategy<Value = Device> {
             }
             device.launch.resident_kernels = resident_kernels;
             // As many policies as there are timings: which go together says nothing.
-            device.l2.replacement = [
-                Replacement::Lru,
-                Replacement::NotRecentlyUsed,
-                Replacement::Random,
-                Replacement::Protected,
-            ][usize::from(dispatch)];
+            device.l2.replacement =
+                [Replacement::Lru, Replacement::NotRecentlyUsed, Replacement::Random, Replacement::Protected]
+                    [usize::from(dispatch)];
             if launch == 0 {
                 device.l2.write_policy = WritePolicy::WriteThrough;
             }

@@ -18,8 +18,7 @@ fn a_stride_of_a_line_reads_a_sector_of_each_line_and_dram_no_more() {
 #[test]
 fn a_column_of_a_matrix_reuses_the_lines_of_its_neighbour() {
     // Of rows of 32 lines, two CTAs of a warp read 16 rows of a column of 64 bytes: together those of one line each.
-    let pattern =
-        Pattern::Strided { piece_bytes: 64, pieces: 16, stride_bytes: 8 * LINE + LINE, cta_stride_bytes: 64 };
+    let pattern = Pattern::Strided { piece_bytes: 64, pieces: 16, stride_bytes: 8 * LINE + LINE, cta_stride_bytes: 64 };
     let mut device = device();
     device.l2.coalesced_requests = 1;
     let run = run(&device, [(2, access(pattern))]);
