@@ -199,8 +199,7 @@ class Run:
 
     @property
     def plot(self) -> Plots:
-        """Charts: ``run.plot.timeline()``, ``slots()``, ``sms()``, ``ledger()``, ``kernels()``,
-        ``l2()``."""
+        """Charts: ``run.plot.timeline()``, ``slots()``, ``sms()``, ``ledger()``, ``l2()`` ..."""
         from wavesim.plots import Plots  # noqa: PLC0415 (Altair takes long to load)
 
         return Plots(self)

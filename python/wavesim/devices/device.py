@@ -126,7 +126,8 @@ class Device(Spec):
 
         A path may name a number, a whole list (``topology.gpcs``, ``limits.carve_outs_bytes``), a
         policy (``dispatch.deal``, ``l2.replacement``, ``l2.write_policy``), ``name``, ``title`` or
-        ``compute_capability``; the last brings the limits of that capability with it. Edited values are marked as assumed.
+        ``compute_capability``; the last brings the limits of that capability with it. Edited
+        values are marked as assumed.
 
         Raises:
             InvalidInput: for a path that is not there (with the nearest ones), or a value that
