@@ -2,6 +2,8 @@
 //! binary-heap list scheduler with nothing recorded. Each is the best of several turns, taken in rotation, so that what else
 //! the machine does falls on all of them. Then what recording a CTA costs in memory.
 
+mod l2;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Instant;
@@ -103,4 +105,5 @@ fn main() {
         println!("  engine, kernel detail {kernels:6.1}  {:.2}", kernels / heap);
         println!("  engine, CTA detail    {with_ctas:6.1}  {:.2}", with_ctas / heap);
     }
+    l2::compare();
 }

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Scenario", "read_scenario"]
 
-Detail = Literal["ctas", "kernels"]
+Detail = Literal["ctas", "kernels", "memory"]
 Dispatcher = Literal["hardware", "ideal"]
 
-_DETAILS = ("ctas", "kernels")
+_DETAILS = ("ctas", "kernels", "memory")
 _DISPATCHERS = ("hardware", "ideal")
 _KEYS = ("device", "seed", "detail", "dispatcher", "kernels", "streams", "program")
 _ITEM_KINDS = ("launch", "record", "wait", "copy_ns", "graph")

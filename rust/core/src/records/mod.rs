@@ -2,10 +2,13 @@
 
 pub mod columns;
 pub mod digest;
+pub mod l2;
 pub mod ledger;
 
-pub use columns::{CtaColumns, KernelColumns, L2Columns, SmColumns, Traffic};
+pub use columns::{CtaColumns, KernelColumns, SmColumns};
 pub use digest::Digest;
+pub(crate) use l2::L2Log;
+pub use l2::{L2Columns, L2SliceColumns, L2WindowColumns, Traffic};
 pub use ledger::{Account, Ledger};
 
 use crate::engine::Time;
@@ -21,6 +24,10 @@ pub struct Records {
     pub sms: SmColumns,
     /// A row a launch with memory work, in issue order.
     pub l2: L2Columns,
+    /// A row a launch with memory work and slice of L2; only if the run recorded memory and has any.
+    pub l2_slices: Option<L2SliceColumns>,
+    /// A row a launch with memory work and window of time; likewise.
+    pub l2_windows: Option<L2WindowColumns>,
     /// Where the slots' time went.
     pub ledger: Ledger,
     /// The number of slots of the device in this run: the most CTAs that one SM holds at once, times the SMs.
