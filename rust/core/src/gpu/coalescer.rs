@@ -24,7 +24,7 @@ const NEIGHBOURS: u64 = 32;
 const ONE_SHARES: u64 = 1 << 56;
 
 impl InFlight {
-    /// Room for so many requests.
+    /// Room for twice as many requests, so that few are in each other's way.
     pub(super) fn new(requests: usize) -> Self {
         let none = Request { shared: u64::MAX, done: Time::ZERO };
         Self { sets: vec![[none; REQUEST_WAYS]; (2 * requests / REQUEST_WAYS).next_power_of_two()] }
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn the_request_that_is_done_first_makes_room() {
         // All places are one.
-        let mut requests = InFlight::new(REQUEST_WAYS);
+        let mut requests = InFlight::new(REQUEST_WAYS / 2);
         for (block, done) in [(1, 40), (2, 10), (3, 30), (4, 20), (5, 50)] {
             let place = requests.join(block, Time(0), 2).unwrap_err();
             requests.sent(place, block, Time(done));
