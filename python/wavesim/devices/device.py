@@ -17,6 +17,7 @@ from wavesim.devices.parts import (
     Clock,
     Dispatch,
     Dram,
+    IssueTimings,
     LaunchTimings,
     Limits,
     Provenance,
@@ -50,6 +51,7 @@ class Device(Spec):
     dispatch: Dispatch
     launch: LaunchTimings
     sync: SyncTimings
+    issue: IssueTimings
     l2: L2
     dram: Dram
     provenance: Mapping[str, Provenance]
@@ -89,7 +91,7 @@ class Device(Spec):
         ``topology.gpcs`` stands for the whole list of GPCs; its entry is the number of SMs of each.
         """
         found: dict[str, Any] = {}
-        for part in ("limits", "clock", "dispatch", "launch", "sync", "l2", "dram"):
+        for part in ("limits", "clock", "dispatch", "launch", "sync", "issue", "l2", "dram"):
             for field, value in getattr(self, part):
                 if value is not None and not isinstance(value, str):
                     found[f"{part}.{field}"] = value

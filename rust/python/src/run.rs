@@ -107,7 +107,7 @@ impl RunRecords {
 }
 
 /// Simulates a program on a machine. `detail` is `kernels` or `ctas`, `dispatcher` is `hardware` or `ideal`; `first_sms` are
-/// up to two SMs.
+/// up to two SMs, `issue` is `rates` or `exact`.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn simulate(
@@ -119,11 +119,13 @@ pub(crate) fn simulate(
     detail: &str,
     dispatcher: &str,
     first_sms: Vec<u16>,
+    issue: &str,
 ) -> PyResult<RunRecords> {
     let options = Options {
         seed,
         detail: choice("detail", detail)?,
         dispatcher: choice("dispatcher", dispatcher)?,
+        issue: choice("issue", issue)?,
         first_sms: [0, 1].map(|i| first_sms.get(i).copied().map(SmId)),
     };
     let numbers: Vec<&[f64]> = arrays.iter().map(Numbers::as_slice).collect();

@@ -22,6 +22,7 @@ use super::outcome;
 use super::policy::Dispatch;
 use super::sm::{Place, Sms};
 use super::sync::Sync;
+use super::warp::Warps;
 use super::work::Sampler;
 
 /// Something that happens to few: host calls, kernels, copies. What happens to CTAs has a queue of its own.
@@ -100,6 +101,7 @@ pub(super) struct Machine<'a, P> {
     pub(super) runs: IdVec<KernelId, Run<'a>>,
     /// Only if the program has work for it.
     pub(super) memory: Option<Memory<'a>>,
+    pub(super) warps: Option<Warps<'a>>,
     /// What CTAs do next: they end, or ask their process for the next step.
     pub(super) steps: EventQueue,
     pub(super) happenings: BinaryHeap<Reverse<(Time, u64, Happening)>>,
@@ -191,6 +193,8 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         let sms = Sms::new(device, shapes);
         let launches = runs.values().map(|run| run.spec);
         let memory = Memory::new(device, program, launches, arrays, sms.places());
+        let launches = runs.values().map(|run| run.spec);
+        let warps = Warps::new(device, program, launches, arrays, options.issue, sms.places());
         Ok(Self {
             program,
             timings: Timings::new(device),
@@ -199,6 +203,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             sms,
             runs,
             memory,
+            warps,
             steps: EventQueue::new(),
             happenings: BinaryHeap::new(),
             limit: Time::ZERO,
@@ -291,8 +296,11 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             }
             if returning <= step {
                 self.on_return(now);
-            } else if let Some((_, place)) = self.steps.pop() {
-                self.on_step(Place(place), now);
+            } else if let Some((_, event)) = self.steps.pop() {
+                match self.warps.as_ref().and_then(|warps| warps.sm_of(event)) {
+                    Some(sm) => self.on_sm_change(sm, now),
+                    None => self.on_step(Place(event), now),
+                }
             }
         }
     }

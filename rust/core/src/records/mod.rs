@@ -3,10 +3,12 @@
 pub mod columns;
 pub mod digest;
 pub mod ledger;
+pub mod warps;
 
 pub use columns::{CtaColumns, KernelColumns, L2Columns, SmColumns, Traffic};
 pub use digest::Digest;
 pub use ledger::{Account, Ledger};
+pub use warps::{State, States};
 
 use crate::engine::Time;
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod hardware;
 pub(crate) mod ideal;
+pub(crate) mod issue;
 
 use crate::engine::Time;
 use crate::ids::SmId;

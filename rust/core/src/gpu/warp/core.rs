@@ -1,0 +1,529 @@
+//! One SM, cycle by cycle: its warps, the issue slots and pipes of its sub-partitions, its memory unit.
+//!
+//! Cycles in which nothing can be issued are skipped. A warp issues when the stall count of its instruction before has passed,
+//! what it waits for has come, the pipe is free, and the policy picks it.
+
+use std::collections::VecDeque;
+
+use super::code::{Answer, MEMORY, OTHER, Op, PIPES, TICKS};
+use crate::device::Device;
+use crate::gpu::l2::hash;
+use crate::gpu::policy::issue::{Issue, WarpId, policy};
+use crate::records::warps::{State, States};
+use crate::workload::warps::MAX_DEPTH;
+
+/// Not before something else happens.
+const NEVER: u64 = u64::MAX;
+
+/// What all SMs of a device have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Timings {
+    branch: u64,
+    branch_slots: u64,
+    untaken: u64,
+    memory_interval: u64,
+    barrier_service: u64,
+    barrier: u64,
+    barrier_wake: u64,
+}
+
+impl Timings {
+    pub(super) fn new(device: &Device) -> Self {
+        let issue = &device.issue;
+        Self {
+            branch: issue.branch_cycles.into(),
+            branch_slots: issue.branch_slots.into(),
+            untaken: issue.untaken_branch_cycles.into(),
+            memory_interval: issue.memory_interval_cycles.into(),
+            barrier_service: (issue.barrier_service_cycles * TICKS).round() as u64,
+            barrier: issue.barrier_latency_cycles.into(),
+            barrier_wake: issue.barrier_wake_cycles.into(),
+        }
+    }
+}
+
+/// One SM.
+#[derive(Clone, Debug)]
+pub(super) struct Core {
+    timings: Timings,
+    parts: Vec<Part>,
+    warps: Vec<Warp>,
+    ctas: Vec<Cta>,
+    free_warps: Vec<u32>,
+    /// CTAs that have ended and were not reported, by the tag that they came with.
+    ended: VecDeque<u32>,
+    /// The next cycle to look at.
+    now: u64,
+    arrivals: u32,
+    /// When the memory unit, and the SM's way to memory, are free, in ticks.
+    memory_unit: u64,
+    data: u64,
+    draws: u64,
+}
+
+/// A sub-partition.
+#[derive(Clone, Debug)]
+struct Part {
+    policy: Box<dyn Issue>,
+    /// Its warps, oldest first.
+    warps: Vec<(WarpId, u32)>,
+    last: Option<WarpId>,
+    /// When each pipe is free.
+    pipes: [u64; PIPES],
+    /// No warp can issue before.
+    next: u64,
+    /// Warps that can issue, while one is picked.
+    ready: Vec<WarpId>,
+    places: Vec<u32>,
+}
+
+#[derive(Clone, Debug)]
+struct Warp {
+    id: WarpId,
+    cta: u32,
+    part: u32,
+    /// Its next op, and how much of it is done.
+    at: u32,
+    done: u64,
+    /// Times that each loop around it has been run through.
+    loops: [u64; MAX_DEPTH],
+    /// When it can issue, as far as it alone decides; until when for the stall of its last instruction.
+    ready: u64,
+    stalled: u64,
+    /// What it waited for behind that.
+    reason: State,
+    /// Of what state the stall is.
+    stall: State,
+    /// Since when it has not issued.
+    since: u64,
+    /// When what it has asked for will have come.
+    short: u64,
+    long: u64,
+    /// Instructions.
+    issued: u64,
+    /// Turns of an endless program: how many, when the first counted one ended, and the last one.
+    turns: u64,
+    counted_from: u64,
+    last_turn: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Cta {
+    tag: u32,
+    arrival: u32,
+    program: u32,
+    warps: Vec<u32>,
+    /// Warps that have not ended.
+    running: u32,
+    /// Warps at its barrier.
+    arrived: u32,
+    states: States,
+}
+
+impl Core {
+    pub(super) fn new(device: &Device) -> Self {
+        let part = Part {
+            policy: policy(device.issue.policy),
+            warps: Vec::new(),
+            last: None,
+            pipes: [0; PIPES],
+            next: NEVER,
+            ready: Vec::new(),
+            places: Vec::new(),
+        };
+        Self {
+            timings: Timings::new(device),
+            parts: vec![part; device.limits.sub_partitions.max(1) as usize],
+            warps: Vec::new(),
+            ctas: Vec::new(),
+            free_warps: Vec::new(),
+            ended: VecDeque::new(),
+            now: 0,
+            arrivals: 0,
+            memory_unit: 0,
+            data: 0,
+            draws: 0,
+        }
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        self.now
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.ctas.is_empty() && self.ended.is_empty()
+    }
+
+    /// The sub-partition to which the first warp of the next CTA goes: the one with the fewest.
+    pub(super) fn emptiest(&self) -> usize {
+        (0..self.parts.len()).min_by_key(|&part| self.parts[part].warps.len()).unwrap_or(0)
+    }
+
+    /// A CTA of so many warps comes; they can issue from `start` on. The first one goes to sub-partition `first`.
+    pub(super) fn add(&mut self, code: &[Vec<Op>], tag: u32, program: u32, warps: u32, first: usize, start: u64) {
+        let arrival = self.arrivals;
+        self.arrivals += 1;
+        let start = start.max(self.now);
+        let cta = self.ctas.len() as u32;
+        let mut own = Vec::with_capacity(warps as usize);
+        for number in 0..warps {
+            let part = (first + number as usize) % self.parts.len();
+            let id = WarpId { cta: arrival, warp: number };
+            let mut warp = Warp {
+                id,
+                cta,
+                part: part as u32,
+                at: 0,
+                done: 0,
+                loops: [0; MAX_DEPTH],
+                ready: start,
+                stalled: start,
+                reason: State::Wait,
+                stall: State::NoInstruction,
+                since: self.now.min(start),
+                short: 0,
+                long: 0,
+                issued: 0,
+                turns: 0,
+                counted_from: 0,
+                last_turn: 0,
+            };
+            warp.settle(&code[program as usize]);
+            let place = match self.free_warps.pop() {
+                Some(place) => {
+                    self.warps[place as usize] = warp;
+                    place
+                }
+                None => {
+                    self.warps.push(warp);
+                    self.warps.len() as u32 - 1
+                }
+            };
+            own.push(place);
+            let part = &mut self.parts[part];
+            part.warps.push((id, place));
+            part.next = part.next.min(start);
+        }
+        let states = States::default();
+        self.ctas.push(Cta { tag, arrival, program, warps: own, running: warps, arrived: 0, states });
+    }
+
+    /// Goes on until a CTA ends, and gives its tag; or until cycle `until`, before anything happens in it.
+    pub(super) fn run(&mut self, programs: &[Vec<Op>], until: u64) -> Option<u32> {
+        while self.ended.is_empty() {
+            let next = self.parts.iter().map(|part| part.next).min().unwrap_or(NEVER);
+            if next >= until {
+                if until != NEVER {
+                    self.now = self.now.max(until);
+                }
+                return None;
+            }
+            self.now = next;
+            for part in 0..self.parts.len() {
+                if self.parts[part].next <= next {
+                    self.issue(part, programs);
+                }
+            }
+        }
+        self.ended.pop_front()
+    }
+
+    /// A cycle of a sub-partition in which a warp may issue.
+    fn issue(&mut self, at: usize, programs: &[Vec<Op>]) {
+        let now = self.now;
+        let part = &mut self.parts[at];
+        part.ready.clear();
+        part.places.clear();
+        let mut next = NEVER;
+        for &(id, place) in &part.warps {
+            let warp = &self.warps[place as usize];
+            if warp.ready > now {
+                next = next.min(warp.ready);
+                continue;
+            }
+            let free = match programs[self.ctas[warp.cta as usize].program as usize][warp.at as usize] {
+                Op::Run { pipe, .. } => part.pipes[pipe],
+                Op::Memory { .. } | Op::Barrier => part.pipes[MEMORY],
+                _ => 0,
+            };
+            if free > now {
+                next = next.min(free);
+                continue;
+            }
+            part.ready.push(id);
+            part.places.push(place);
+        }
+        let Some(picked) = (!part.ready.is_empty()).then(|| part.policy.pick(&part.ready, part.last)).flatten() else {
+            part.next = next;
+            return;
+        };
+        part.last = Some(part.ready[picked]);
+        let place = part.places[picked];
+        let others = part.ready.len() > 1;
+        part.next = NEVER;
+        let lost = self.execute(place, programs);
+        let free = now + 1 + lost;
+        let ready = self.warps[place as usize].ready;
+        let part = &mut self.parts[at];
+        // A barrier may have let warps of this sub-partition go on meanwhile.
+        let next = next.min(ready).min(part.next);
+        part.next = if others { free } else { next.max(free) };
+    }
+
+    /// A warp issues its next instruction; the issue slots that this costs its sub-partition beside its own.
+    fn execute(&mut self, place: u32, programs: &[Vec<Op>]) -> u64 {
+        let now = self.now;
+        let timings = &self.timings;
+        let warp = &mut self.warps[place as usize];
+        let cta = &mut self.ctas[warp.cta as usize];
+        let program = &programs[cta.program as usize];
+        let op = program[warp.at as usize];
+        let pipes = &mut self.parts[warp.part as usize].pipes;
+        let mut stall = 1;
+        let mut lost = 0;
+        let mut throttle = (State::NotSelected, 0);
+        let mut stall_state = State::Wait;
+        let mut done = true;
+        match op {
+            Op::Run { count, chains, stall: last, pipe, interval } => {
+                if pipe != OTHER {
+                    throttle = (State::MathPipeThrottle, pipes[pipe]);
+                    pipes[pipe] = now + u64::from(interval);
+                }
+                warp.done += 1;
+                if warp.done.is_multiple_of(u64::from(chains)) || warp.done == count {
+                    stall = u64::from(last);
+                }
+                done = warp.done == count;
+            }
+            Op::Memory { count, service, answer } => {
+                throttle = (State::MioThrottle, pipes[MEMORY]);
+                pipes[MEMORY] = now + timings.memory_interval;
+                let served = self.memory_unit.max(now * TICKS as u64);
+                self.memory_unit = served + u64::from(service);
+                match answer {
+                    Answer::None { data } => {
+                        if data > 0 {
+                            self.data = self.data.max(served) + u64::from(data);
+                        }
+                    }
+                    Answer::Short { latency } => {
+                        warp.short = warp.short.max(served.div_ceil(TICKS as u64) + u64::from(latency));
+                    }
+                    Answer::Long(law) => {
+                        self.draws += 1;
+                        let draw = hash(self.draws);
+                        let level = law.levels[usize::from(draw & 0xffff_ffff >= law.first)];
+                        let off = (draw >> 40) as f64 / f64::from(1_u32 << 23) - 1.0;
+                        let begins = self.data.max(served);
+                        self.data = begins + u64::from(level.data);
+                        let latency = (level.mean + level.spread * off + 0.5).max(0.0) as u64;
+                        warp.long = warp.long.max(begins.div_ceil(TICKS as u64) + latency);
+                    }
+                }
+                warp.done += 1;
+                done = warp.done == count;
+            }
+            Op::Barrier => {
+                throttle = (State::MioThrottle, pipes[MEMORY]);
+                let served = self.memory_unit.max(now * TICKS as u64);
+                self.memory_unit = served + timings.barrier_service;
+            }
+            Op::Branch | Op::Again { branch: true } => {
+                stall = timings.branch;
+                stall_state = State::BranchResolving;
+                lost = timings.branch_slots;
+            }
+            Op::Back { times, depth, .. } => {
+                if warp.loops[depth] + 1 < times {
+                    stall = timings.branch;
+                    stall_state = State::BranchResolving;
+                    lost = timings.branch_slots;
+                } else {
+                    stall = timings.untaken;
+                }
+            }
+            Op::Again { branch: false } | Op::Wait | Op::Exit => {}
+        }
+        warp.account(now, throttle, &mut cta.states);
+        warp.issued += 1;
+        warp.stall = stall_state;
+        warp.stalled = now + stall;
+        warp.ready = warp.stalled;
+        match op {
+            Op::Exit => {
+                self.exit(place);
+                return 0;
+            }
+            Op::Barrier => {
+                warp.leave(op);
+                warp.ready = NEVER;
+                self.arrive(place, program);
+                return 0;
+            }
+            _ => {}
+        }
+        if done {
+            warp.leave(op);
+            if warp.settle(program) {
+                self.parts[warp.part as usize].policy.waits(warp.id);
+            }
+        }
+        lost
+    }
+
+    /// A warp has come to its CTA's barrier; the last one lets all go on.
+    fn arrive(&mut self, place: u32, program: &[Op]) {
+        let warp = &self.warps[place as usize];
+        self.parts[warp.part as usize].policy.waits(warp.id);
+        let cta = &mut self.ctas[warp.cta as usize];
+        cta.arrived += 1;
+        if (cta.arrived as usize) < cta.warps.len() {
+            return;
+        }
+        cta.arrived = 0;
+        let served = self.memory_unit.saturating_sub(self.timings.barrier_service).div_ceil(TICKS as u64);
+        let waking = if cta.warps.len() > 1 { self.timings.barrier_wake } else { 0 };
+        let open = served.max(self.now) + self.timings.barrier + waking;
+        for &place in &cta.warps {
+            let warp = &mut self.warps[place as usize];
+            warp.ready = open.max(warp.stalled);
+            warp.reason = State::Barrier;
+            let part = &mut self.parts[warp.part as usize];
+            if warp.settle(program) {
+                part.policy.waits(warp.id);
+            }
+            part.next = part.next.min(warp.ready);
+        }
+    }
+
+    fn exit(&mut self, place: u32) {
+        let warp = &mut self.warps[place as usize];
+        warp.ready = NEVER - 1;
+        let (id, at, cta) = (warp.id, warp.part as usize, warp.cta as usize);
+        let part = &mut self.parts[at];
+        part.policy.waits(id);
+        part.warps.retain(|&(_, other)| other != place);
+        self.ctas[cta].running -= 1;
+        if self.ctas[cta].running > 0 {
+            return;
+        }
+        self.ended.push_back(self.ctas[cta].tag);
+    }
+
+    /// Takes a CTA that has ended off the SM: what its warps did.
+    pub(super) fn remove(&mut self, tag: u32) -> States {
+        let Some(at) = self.ctas.iter().position(|cta| cta.tag == tag && cta.running == 0) else {
+            return States::default();
+        };
+        let cta = self.ctas.remove(at);
+        self.free_warps.extend(&cta.warps);
+        for later in &self.ctas[at..] {
+            for &place in &later.warps {
+                self.warps[place as usize].cta -= 1;
+            }
+        }
+        cta.states
+    }
+}
+
+/// What rates are measured by, when all programs are endless.
+impl Core {
+    /// Begins to count turns, instructions and states anew.
+    pub(super) fn count_from_here(&mut self) {
+        for cta in &mut self.ctas {
+            cta.states = States::default();
+        }
+        for warp in &mut self.warps {
+            warp.counted_from = if warp.turns > 0 { warp.last_turn } else { self.now };
+            (warp.turns, warp.issued) = (0, 0);
+            warp.since = warp.since.max(self.now);
+        }
+    }
+
+    /// The fewest turns of a warp since then.
+    pub(super) fn least_turns(&self) -> u64 {
+        self.warps.iter().map(|warp| warp.turns).min().unwrap_or(0)
+    }
+
+    /// The turns that a warp of each CTA makes in a cycle, on average, and the states of its warps since counting began
+    /// `elapsed` cycles ago; `turn` gives the instructions of a turn of each program.
+    pub(super) fn progress(&self, elapsed: u64, turn: &[u64]) -> impl Iterator<Item = (f64, States)> + '_ {
+        /// From so many turns on, the time between the first end of one and the last tells more than instructions do.
+        const ENOUGH: u64 = 4;
+        let turns: Vec<f64> = self.ctas.iter().map(|cta| turn[cta.program as usize] as f64).collect();
+        self.ctas.iter().zip(turns).map(move |(cta, turn)| {
+            let rate = |place: &u32| {
+                let warp = &self.warps[*place as usize];
+                if warp.turns >= ENOUGH && warp.last_turn > warp.counted_from {
+                    warp.turns as f64 / (warp.last_turn - warp.counted_from) as f64
+                } else {
+                    warp.issued as f64 / turn / elapsed as f64
+                }
+            };
+            (cta.warps.iter().map(rate).sum::<f64>() / cta.warps.len() as f64, cta.states)
+        })
+    }
+}
+
+impl Warp {
+    /// Goes on from an op that is done.
+    fn leave(&mut self, op: Op) {
+        self.done = 0;
+        match op {
+            Op::Back { to, times, depth, .. } => {
+                self.loops[depth] += 1;
+                if self.loops[depth] < times {
+                    self.at = to;
+                } else {
+                    self.loops[depth] = 0;
+                    self.at += 1;
+                }
+            }
+            Op::Again { .. } => {
+                self.turns += 1;
+                self.last_turn = self.ready;
+                self.at = 0;
+            }
+            _ => self.at += 1,
+        }
+    }
+
+    /// Does at once what is no instruction; whether it has to wait for memory now.
+    fn settle(&mut self, program: &[Op]) -> bool {
+        let mut waits = false;
+        loop {
+            match program[self.at as usize] {
+                Op::Wait => {
+                    self.at += 1;
+                    let until = self.short.max(self.long);
+                    if until > self.ready {
+                        self.ready = until;
+                        waits = self.long >= self.short;
+                        self.reason = if waits { State::LongScoreboard } else { State::ShortScoreboard };
+                    }
+                }
+                op @ (Op::Back { branch: false, .. } | Op::Again { branch: false }) => self.leave(op),
+                _ => return waits,
+            }
+        }
+    }
+
+    /// Enters what a warp did since it issued last, up to the instruction that it issues now.
+    fn account(&mut self, now: u64, (throttle, free): (State, u64), states: &mut States) {
+        let mut from = self.since;
+        let mut upto = |until: u64, state: State| {
+            let until = until.min(now);
+            if until > from {
+                states.0[state as usize] += until - from;
+                from = until;
+            }
+        };
+        upto(self.stalled, self.stall);
+        upto(self.ready, self.reason);
+        upto(free, throttle);
+        upto(now, State::NotSelected);
+        states.0[State::Selected as usize] += 1;
+        self.since = now + 1;
+    }
+}
