@@ -15,6 +15,9 @@ use crate::workload::warps::MAX_DEPTH;
 /// Not before something else happens.
 const NEVER: u64 = u64::MAX;
 
+/// From so many cycles of stall on, compilers mark an arithmetic instruction as one behind which another warp is preferred.
+const YIELDS: u64 = 3;
+
 /// What all SMs of a device have in common.
 #[derive(Clone, Debug)]
 pub(super) struct Timings {
@@ -346,6 +349,8 @@ impl Core {
             Op::Again { branch: false } | Op::Wait | Op::Exit => {}
         }
         warp.account(now, throttle, &mut cta.states);
+        let yields = matches!(op, Op::Run { .. }) && stall >= YIELDS;
+        self.parts[warp.part as usize].policy.issued(warp.id, yields);
         warp.issued += 1;
         warp.stall = stall_state;
         warp.stalled = now + stall;
@@ -402,7 +407,7 @@ impl Core {
         warp.ready = NEVER - 1;
         let (id, at, cta) = (warp.id, warp.part as usize, warp.cta as usize);
         let part = &mut self.parts[at];
-        part.policy.waits(id);
+        part.policy.ended(id);
         part.warps.retain(|&(_, other)| other != place);
         self.ctas[cta].running -= 1;
         if self.ctas[cta].running > 0 {

@@ -25,7 +25,15 @@ pub(crate) trait Issue: Debug + Send {
     /// None lets the slot pass.
     fn pick(&mut self, ready: &[WarpId], last: Option<WarpId>) -> Option<usize>;
 
-    /// A warp has begun to wait for memory or a barrier, or has ended.
+    /// A warp has issued an instruction; `yields` if another one should be preferred to it next.
+    fn issued(&mut self, _warp: WarpId, _yields: bool) {}
+
+    /// A warp has ended.
+    fn ended(&mut self, warp: WarpId) {
+        self.waits(warp);
+    }
+
+    /// A warp has begun to wait for memory or a barrier.
     fn waits(&mut self, _warp: WarpId) {}
 
     /// The same policy in the same state.
@@ -41,7 +49,7 @@ impl Clone for Box<dyn Issue> {
 /// The policy of a sub-partition.
 pub(crate) fn policy(which: IssuePolicy) -> Box<dyn Issue> {
     match which {
-        IssuePolicy::GreedyOldestCta => Box::new(greedy_oldest_cta::GreedyOldestCta),
+        IssuePolicy::GreedyOldestCta => Box::new(greedy_oldest_cta::GreedyOldestCta::default()),
         IssuePolicy::GreedyThenOldest => Box::new(greedy_then_oldest::GreedyThenOldest),
         IssuePolicy::OldestFirst => Box::new(oldest_first::OldestFirst),
         IssuePolicy::LooseRoundRobin => Box::new(loose_round_robin::LooseRoundRobin),
