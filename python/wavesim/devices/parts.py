@@ -279,15 +279,13 @@ class IssueTimings(Spec):
     global_service_cycles: FiniteFloat
     """What a load or store to global memory costs it."""
     barrier_service_cycles: FiniteFloat
-    """What the arrival of a warp at a barrier costs it."""
+    """What the arrival of a warp at a barrier costs the unit that counts them."""
     shared_latency_cycles: Count
     """A load from shared memory, once served."""
     constant_latency_cycles: Count
     """A load of constants, once served."""
     barrier_latency_cycles: Count
     """From the last arrival at a barrier to the next instruction of a warp."""
-    barrier_wake_cycles: Count
-    """What this takes longer where more than one warp waits."""
     l2_spread_cycles: FiniteFloat
     """How far the latency of a load from L2 is from its mean, at most."""
 

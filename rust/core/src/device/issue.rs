@@ -50,7 +50,7 @@ pub struct IssueTimings {
     pub constant_service_cycles: f64,
     /// What a load or store to global memory costs it.
     pub global_service_cycles: f64,
-    /// What the arrival of a warp at a barrier costs it.
+    /// What the arrival of a warp at a barrier costs the unit that counts them, one for the SM.
     pub barrier_service_cycles: f64,
     /// A load from shared memory, once served.
     pub shared_latency_cycles: u32,
@@ -58,8 +58,6 @@ pub struct IssueTimings {
     pub constant_latency_cycles: u32,
     /// From the last arrival at a barrier to the next instruction of a warp.
     pub barrier_latency_cycles: u32,
-    /// What this takes longer where more than one warp waits.
-    pub barrier_wake_cycles: u32,
     /// How far the latency of a load from L2 is from its mean, at most: slices are near and far.
     pub l2_spread_cycles: f64,
 }
@@ -78,7 +76,6 @@ impl IssueTimings {
             ("shared_latency_cycles", self.shared_latency_cycles, 0),
             ("constant_latency_cycles", self.constant_latency_cycles, 0),
             ("barrier_latency_cycles", self.barrier_latency_cycles, 0),
-            ("barrier_wake_cycles", self.barrier_wake_cycles, 0),
         ] {
             if !(least..=1_000_000).contains(&value) {
                 return Err(Error::invalid(field, value, format!("must be a number from {least} to 1000000")));

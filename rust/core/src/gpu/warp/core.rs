@@ -27,7 +27,6 @@ pub(super) struct Timings {
     memory_interval: u64,
     barrier_service: u64,
     barrier: u64,
-    barrier_wake: u64,
 }
 
 impl Timings {
@@ -40,7 +39,6 @@ impl Timings {
             memory_interval: issue.memory_interval_cycles.into(),
             barrier_service: (issue.barrier_service_cycles * TICKS).round() as u64,
             barrier: issue.barrier_latency_cycles.into(),
-            barrier_wake: issue.barrier_wake_cycles.into(),
         }
     }
 }
@@ -58,8 +56,9 @@ pub(super) struct Core {
     /// The next cycle to look at.
     now: u64,
     arrivals: u32,
-    /// When the memory unit, and the SM's way to memory, are free, in ticks.
+    /// When the memory unit, the one that counts arrivals at barriers, and the SM's way to memory are free, in ticks.
     memory_unit: u64,
+    barrier_unit: u64,
     data: u64,
     draws: u64,
 }
@@ -144,6 +143,7 @@ impl Core {
             now: 0,
             arrivals: 0,
             memory_unit: 0,
+            barrier_unit: 0,
             data: 0,
             draws: 0,
         }
@@ -329,8 +329,8 @@ impl Core {
             }
             Op::Barrier => {
                 throttle = (State::MioThrottle, pipes[MEMORY]);
-                let served = self.memory_unit.max(now * TICKS as u64);
-                self.memory_unit = served + timings.barrier_service;
+                let served = self.barrier_unit.max(now * TICKS as u64);
+                self.barrier_unit = served + timings.barrier_service;
             }
             Op::Branch | Op::Again { branch: true } => {
                 stall = timings.branch;
@@ -387,9 +387,8 @@ impl Core {
             return;
         }
         cta.arrived = 0;
-        let served = self.memory_unit.saturating_sub(self.timings.barrier_service).div_ceil(TICKS as u64);
-        let waking = if cta.warps.len() > 1 { self.timings.barrier_wake } else { 0 };
-        let open = served.max(self.now) + self.timings.barrier + waking;
+        let served = self.barrier_unit.saturating_sub(self.timings.barrier_service).div_ceil(TICKS as u64);
+        let open = served.max(self.now) + self.timings.barrier;
         for &place in &cta.warps {
             let warp = &mut self.warps[place as usize];
             warp.ready = open.max(warp.stalled);
