@@ -16,7 +16,7 @@ import polars as pl
 from wavesim._wavesim import RunRecords
 from wavesim.errors import InvalidInput
 
-__all__ = ["ACCOUNTS", "CTAS", "KERNELS", "L2", "LEDGER", "SMS", "Recorded", "Source", "Stored"]
+__all__ = ["ACCOUNTS", "CTAS", "KERNELS", "L2", "LEDGER", "SMS", "WARPS", "Recorded", "Source", "Stored"]
 
 ACCOUNTS = ("busy", "launch", "fill", "starved", "blocked", "tail", "dependency")
 """Where slot time can go, in the order of the frames."""
@@ -86,6 +86,18 @@ L2: Mapping[str, pl.DataType | type[pl.DataType]] = {
 }
 """``run.l2``: a row a launch whose work is memory; a sector is 32 bytes."""
 
+WARPS: Mapping[str, pl.DataType | type[pl.DataType]] = {
+    "kernel": pl.UInt32,  # the launch's number
+    "name": pl.String,
+    "state": pl.String,  # under the profilers' names
+    "kind": pl.String,  # what holds the warp: issue, memory, or sync (other warps)
+    "warp_cycles": pl.Float64,  # SM cycles, added up over its warps
+    "share": pl.Float64,  # of all of the launch
+}
+"""``run.warps``: a row a launch with warp programs and state: ``selected``, ``not_selected``,
+``wait``, ``branch_resolving``, ``long_scoreboard``, ``short_scoreboard``, ``barrier``,
+``math_pipe_throttle``, ``mio_throttle``, ``no_instruction``."""
+
 LEDGER: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "account": pl.String,
     "time_ps": pl.Int64,  # slot time; Int128 where 64 bits are not enough (over 106 days of it)
@@ -111,6 +123,9 @@ class Source(Protocol):
 
     def l2(self) -> pl.DataFrame:
         """``L2``."""
+
+    def warps(self) -> pl.DataFrame:
+        """``WARPS``."""
 
     def ledger(self) -> pl.DataFrame:
         """``LEDGER``."""
@@ -142,6 +157,10 @@ class Recorded:
         """A row a launch with memory work."""
         return pl.DataFrame(self.records.l2())
 
+    def warps(self) -> pl.DataFrame:
+        """A row a launch with warp programs, and state."""
+        return pl.DataFrame(self.records.warps())
+
     def ledger(self) -> pl.DataFrame:
         """A row an account."""
         frame = pl.DataFrame(self.records.ledger()).with_columns(pl.col("time_ps").cast(pl.Int128))
@@ -165,6 +184,8 @@ class Stored:
     """The timeline in many bins, of which others are made."""
     l2_frame: pl.DataFrame | None = None
     """None where no launch has memory work."""
+    warp_frame: pl.DataFrame | None = None
+    """None where no launch has warp programs."""
 
     @classmethod
     def of(cls, source: Source) -> Stored:
@@ -178,6 +199,7 @@ class Stored:
             source.ledger(),
             source.timeline(_STORED_BINS),
             l2 if (l2 := source.l2()).height else None,
+            warps if (warps := source.warps()).height else None,
         )
 
     def kernels(self) -> pl.DataFrame:
@@ -195,6 +217,10 @@ class Stored:
     def l2(self) -> pl.DataFrame:
         """A row a launch with memory work."""
         return pl.DataFrame(schema=L2) if self.l2_frame is None else self.l2_frame
+
+    def warps(self) -> pl.DataFrame:
+        """A row a launch with warp programs, and state."""
+        return pl.DataFrame(schema=WARPS) if self.warp_frame is None else self.warp_frame
 
     def ledger(self) -> pl.DataFrame:
         """A row an account."""

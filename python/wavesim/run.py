@@ -129,6 +129,14 @@ class Run:
         return self._source.l2()
 
     @cached_property
+    def warps(self) -> pl.DataFrame:
+        """A row a launch with warp programs and state of its warps: how long they were in it.
+
+        Columns in ``wavesim.frames.WARPS``.
+        """
+        return self._source.warps()
+
+    @cached_property
     def ledger(self) -> pl.DataFrame:
         """A row an account: busy, launch, fill, starved, blocked, tail, dependency.
 

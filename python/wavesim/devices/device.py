@@ -163,7 +163,7 @@ class Device(Spec):
             return self
         data = self.model_dump()
         known = [*self.numbers(), *(f"limits.{name}" for name in Limits.model_fields)]
-        known += ["name", "title", "compute_capability", "dispatch.deal"]
+        known += ["name", "title", "compute_capability", "dispatch.deal", "issue.policy"]
         if "compute_capability" in changes:
             capability = changes["compute_capability"]
             data["limits"] = json.loads(_wavesim.limits_of(str(capability)))

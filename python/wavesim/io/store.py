@@ -19,7 +19,7 @@ import polars as pl
 
 from wavesim.devices import Device
 from wavesim.errors import InvalidInput, UnsupportedFile
-from wavesim.frames import CTAS, KERNELS, L2, LEDGER, SMS, Stored
+from wavesim.frames import CTAS, KERNELS, L2, LEDGER, SMS, WARPS, Stored
 from wavesim.io.atomic import atomic_folder
 from wavesim.io.programs import decode_program, encode_program
 from wavesim.run import Run
@@ -33,6 +33,7 @@ NUMBERS = "numbers.parquet"
 FRAMES = {field.name: field.name.removesuffix("_frame") + "s.parquet" for field in fields(Stored)}
 FRAMES |= {
     "l2_frame": "l2.parquet",
+    "warp_frame": "warps.parquet",
     "ledger_frame": "ledger.parquet",
     "timeline_frame": "timeline.parquet",
 }
@@ -43,6 +44,7 @@ _COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "cta_frame": CTAS,
     "sm_frame": SMS,
     "l2_frame": L2,
+    "warp_frame": WARPS,
     "ledger_frame": LEDGER,
 }
 _NAMES = {MANIFEST, NUMBERS, *FRAMES.values()}
@@ -179,7 +181,7 @@ def _for_parquet(frame: pl.DataFrame) -> pl.DataFrame:
 def _frame(place: Path, field: str, files: Mapping[str, Any]) -> pl.DataFrame | None:
     file = place / FRAMES[field]
     if file.name not in files:
-        if field in ("cta_frame", "l2_frame"):
+        if field in ("cta_frame", "l2_frame", "warp_frame"):
             return None
         raise UnsupportedFile(f"{place / MANIFEST}: damaged: names no {file.name}", file)
     frame = pl.read_parquet(file)

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use wavesim::device::{Device, Occupancy};
 use wavesim::engine::Time;
-use wavesim::records::{Account, CtaColumns, KernelColumns, L2Columns, Ledger, SmColumns, Traffic};
+use wavesim::records::{Account, CtaColumns, KernelColumns, L2Columns, Ledger, SmColumns, State, Traffic, WarpColumns};
 use wavesim::simulate::shape_of;
 use wavesim::workload::{Kernel, Program};
 
@@ -125,6 +125,22 @@ pub(crate) fn l2(columns: L2Columns, names: &[String]) -> RecordBatch {
     ];
     RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, name == "hit_share")))
         .expect("the columns of L2 have one length")
+}
+
+/// One row a launch with warp programs, and state of its warps.
+pub(crate) fn warps(columns: &WarpColumns, names: &[String]) -> RecordBatch {
+    let rows = || columns.cycles.iter().enumerate().flat_map(|(row, _)| State::ALL.map(|state| (row, state)));
+    let cycles = |(row, state): (usize, State)| columns.cycles[row][state as usize];
+    let all = |row: usize| columns.cycles[row].iter().sum::<f64>();
+    let share = |(row, state)| if all(row) > 0.0 { cycles((row, state)) / all(row) } else { 0.0 };
+    batch([
+        ("kernel", column::<UInt32Type, _>(rows().map(|(row, _)| columns.kernel[row]).collect(), |id| id.0)),
+        ("name", Arc::new(StringArray::from_iter_values(rows().map(|(row, _)| &names[row])))),
+        ("state", Arc::new(StringArray::from_iter_values(rows().map(|(_, state)| state.name())))),
+        ("kind", Arc::new(StringArray::from_iter_values(rows().map(|(_, state)| state.kind())))),
+        ("warp_cycles", floats(rows().map(cycles))),
+        ("share", floats(rows().map(share))),
+    ])
 }
 
 /// One row an account. Slot time is a whole number of picoseconds, of more than 64 bits if need be.

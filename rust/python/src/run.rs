@@ -25,6 +25,7 @@ pub(crate) struct RunRecords {
     ctas: Option<Lazy>,
     sms: Lazy,
     l2: Lazy,
+    warps: Lazy,
     ledger: Ledger,
     slots: u64,
     makespan: wavesim::engine::Time,
@@ -33,10 +34,13 @@ pub(crate) struct RunRecords {
 
 impl RunRecords {
     fn new(records: Records, machine: &Machine, program: Program) -> Self {
-        let Records { kernels, ctas, sms, l2, ledger, slots, makespan, digest } = records;
+        let Records { kernels, ctas, sms, l2, warps, ledger, slots, makespan, digest } = records;
         let device = Arc::clone(&machine.device);
         let names: Vec<String> = l2.spec.iter().map(|&spec| program.kernels[spec as usize].name.clone()).collect();
+        let launched: Vec<String> =
+            warps.spec.iter().map(|&spec| program.kernels[spec as usize].name.clone()).collect();
         Self {
+            warps: LazyLock::new(Box::new(move || frames::warps(&warps, &launched))),
             l2: LazyLock::new(Box::new(move || frames::l2(l2, &names))),
             kernels: LazyLock::new(Box::new(move || frames::kernels(kernels, &device, &program))),
             ctas: ctas.map(|ctas| {
@@ -72,6 +76,11 @@ impl RunRecords {
     /// One row a launch with memory work, in issue order.
     fn l2(&self) -> Frame {
         RecordBatch::clone(&self.l2).into()
+    }
+
+    /// One row a launch with warp programs, and state of its warps.
+    fn warps(&self) -> Frame {
+        RecordBatch::clone(&self.warps).into()
     }
 
     /// One row an account; `time_ps` is a decimal without fraction.

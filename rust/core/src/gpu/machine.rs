@@ -366,6 +366,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             ctas: self.ctas.take(),
             sms: outcome::sms(&self.sms, device),
             l2: outcome::l2(&self.runs, self.memory.as_ref()),
+            warps: outcome::warps(&self.runs, self.warps.as_ref()),
             ledger: books.close(self.makespan, slots),
             slots,
             makespan: self.makespan,

@@ -8,7 +8,7 @@ pub mod warps;
 pub use columns::{CtaColumns, KernelColumns, L2Columns, SmColumns, Traffic};
 pub use digest::Digest;
 pub use ledger::{Account, Ledger};
-pub use warps::{State, States};
+pub use warps::{State, States, WarpColumns};
 
 use crate::engine::Time;
 
@@ -23,6 +23,8 @@ pub struct Records {
     pub sms: SmColumns,
     /// A row a launch with memory work, in issue order.
     pub l2: L2Columns,
+    /// A row a launch whose CTAs run warp programs, in issue order.
+    pub warps: WarpColumns,
     /// Where the slots' time went.
     pub ledger: Ledger,
     /// The number of slots of the device in this run: the most CTAs that one SM holds at once, times the SMs.

@@ -1,5 +1,7 @@
 //! What warps do, cycle by cycle, under the names that profilers use.
 
+use crate::ids::KernelId;
+
 /// What a resident warp does in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
@@ -59,6 +61,33 @@ impl State {
             Self::NoInstruction => "no_instruction",
         }
     }
+}
+
+impl State {
+    /// What the warp is held by: issue and arithmetic, memory, or other warps.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::LongScoreboard | Self::ShortScoreboard | Self::MioThrottle => "memory",
+            Self::Barrier => "sync",
+            Self::Selected
+            | Self::NotSelected
+            | Self::Wait
+            | Self::BranchResolving
+            | Self::MathPipeThrottle
+            | Self::NoInstruction => "issue",
+        }
+    }
+}
+
+/// A row a launch whose CTAs run warp programs, in issue order.
+#[derive(Clone, Debug, Default)]
+pub struct WarpColumns {
+    /// The launch.
+    pub kernel: Vec<KernelId>,
+    /// Which of the program's kernels was launched.
+    pub spec: Vec<u32>,
+    /// Cycles of its warps in each state.
+    pub cycles: Vec<[f64; STATES]>,
 }
 
 /// Cycles of warps by state.

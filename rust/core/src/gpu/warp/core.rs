@@ -15,6 +15,10 @@ use crate::workload::warps::MAX_DEPTH;
 /// Not before something else happens.
 const NEVER: u64 = u64::MAX;
 
+/// No memory instruction is issued when the memory unit, or the SM's way to memory, has so many cycles of work before it.
+const UNIT_QUEUE: u64 = 64;
+const DATA_QUEUE: u64 = 192;
+
 /// From so many cycles of stall on, compilers mark an arithmetic instruction as one behind which another warp is preferred.
 const YIELDS: u64 = 3;
 
@@ -61,6 +65,8 @@ pub(super) struct Core {
     barrier_unit: u64,
     data: u64,
     draws: u64,
+    /// The sub-partition that comes first in a cycle: they take turns at the memory unit.
+    served_next: usize,
 }
 
 /// A sub-partition.
@@ -103,16 +109,15 @@ struct Warp {
     long: u64,
     /// Instructions.
     issued: u64,
-    /// Turns of an endless program: how many, when the first counted one ended, and the last one.
+    /// Turns of an endless program: how many ended, and when the first and the last one did.
     turns: u64,
-    counted_from: u64,
+    first_turn: u64,
     last_turn: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Cta {
     tag: u32,
-    arrival: u32,
     program: u32,
     warps: Vec<u32>,
     /// Warps that have not ended.
@@ -146,6 +151,7 @@ impl Core {
             barrier_unit: 0,
             data: 0,
             draws: 0,
+            served_next: 0,
         }
     }
 
@@ -188,7 +194,7 @@ impl Core {
                 long: 0,
                 issued: 0,
                 turns: 0,
-                counted_from: 0,
+                first_turn: 0,
                 last_turn: 0,
             };
             warp.settle(&code[program as usize]);
@@ -208,7 +214,7 @@ impl Core {
             part.next = part.next.min(start);
         }
         let states = States::default();
-        self.ctas.push(Cta { tag, arrival, program, warps: own, running: warps, arrived: 0, states });
+        self.ctas.push(Cta { tag, program, warps: own, running: warps, arrived: 0, states });
     }
 
     /// Goes on until a CTA ends, and gives its tag; or until cycle `until`, before anything happens in it.
@@ -222,7 +228,8 @@ impl Core {
                 return None;
             }
             self.now = next;
-            for part in 0..self.parts.len() {
+            let first = self.served_next;
+            for part in (first..self.parts.len()).chain(0..first) {
                 if self.parts[part].next <= next {
                     self.issue(part, programs);
                 }
@@ -246,7 +253,12 @@ impl Core {
             }
             let free = match programs[self.ctas[warp.cta as usize].program as usize][warp.at as usize] {
                 Op::Run { pipe, .. } => part.pipes[pipe],
-                Op::Memory { .. } | Op::Barrier => part.pipes[MEMORY],
+                Op::Memory { answer, .. } => {
+                    let data = if answer.takes_data() { self.data / TICKS as u64 } else { 0 };
+                    let queues = (self.memory_unit / TICKS as u64).max(data.saturating_sub(DATA_QUEUE - UNIT_QUEUE));
+                    part.pipes[MEMORY].max(queues.saturating_sub(UNIT_QUEUE))
+                }
+                Op::Barrier => part.pipes[MEMORY],
                 _ => 0,
             };
             if free > now {
@@ -302,6 +314,7 @@ impl Core {
             Op::Memory { count, service, answer } => {
                 throttle = (State::MioThrottle, pipes[MEMORY]);
                 pipes[MEMORY] = now + timings.memory_interval;
+                self.served_next = (warp.part as usize + 1) % self.parts.len();
                 let served = self.memory_unit.max(now * TICKS as u64);
                 self.memory_unit = served + u64::from(service);
                 match answer {
@@ -439,7 +452,6 @@ impl Core {
             cta.states = States::default();
         }
         for warp in &mut self.warps {
-            warp.counted_from = if warp.turns > 0 { warp.last_turn } else { self.now };
             (warp.turns, warp.issued) = (0, 0);
             warp.since = warp.since.max(self.now);
         }
@@ -453,14 +465,17 @@ impl Core {
     /// The turns that a warp of each CTA makes in a cycle, on average, and the states of its warps since counting began
     /// `elapsed` cycles ago; `turn` gives the instructions of a turn of each program.
     pub(super) fn progress(&self, elapsed: u64, turn: &[u64]) -> impl Iterator<Item = (f64, States)> + '_ {
-        /// From so many turns on, the time between the first end of one and the last tells more than instructions do.
+        /// From so many turns on, the time between the first end of one and the last tells more than instructions do, if the
+        /// warp still gets on as it did.
         const ENOUGH: u64 = 4;
         let turns: Vec<f64> = self.ctas.iter().map(|cta| turn[cta.program as usize] as f64).collect();
         self.ctas.iter().zip(turns).map(move |(cta, turn)| {
             let rate = |place: &u32| {
                 let warp = &self.warps[*place as usize];
-                if warp.turns >= ENOUGH && warp.last_turn > warp.counted_from {
-                    warp.turns as f64 / (warp.last_turn - warp.counted_from) as f64
+                let turns = warp.turns.saturating_sub(1);
+                let (in_turns, idle) = (warp.last_turn - warp.first_turn, self.now.saturating_sub(warp.last_turn));
+                if turns >= ENOUGH && in_turns > 0 && idle * turns < 2 * in_turns {
+                    turns as f64 / in_turns as f64
                 } else {
                     warp.issued as f64 / turn / elapsed as f64
                 }
@@ -485,6 +500,9 @@ impl Warp {
                 }
             }
             Op::Again { .. } => {
+                if self.turns == 0 {
+                    self.first_turn = self.ready;
+                }
                 self.turns += 1;
                 self.last_turn = self.ready;
                 self.at = 0;

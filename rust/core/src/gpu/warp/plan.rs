@@ -120,7 +120,7 @@ impl<'a> Planner<'a> {
     fn steady(&mut self, body: &[Segment], branch: bool, turns: f64) {
         let mut code = Vec::new();
         self.compiler.ops(body, 1, &mut code);
-        let instructions = issued(&code) + u64::from(branch);
+        let instructions = issued(&code, 0) + u64::from(branch);
         code.push(Op::Again { branch });
         let known = self.steady.code.iter().zip(&self.steady.warps).position(|(c, &w)| *c == code && w == self.warps);
         let program = known.unwrap_or_else(|| {
@@ -155,21 +155,19 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Instructions of a list of ops.
-fn issued(ops: &[Op]) -> u64 {
+/// Instructions of a list of ops, of which the first has number `from`.
+fn issued(ops: &[Op], from: usize) -> u64 {
     let mut sum = 0;
-    let mut at = 0;
-    while at < ops.len() {
-        sum += match ops[at] {
+    for (at, op) in ops.iter().enumerate() {
+        sum += match *op {
             Op::Run { count, .. } | Op::Memory { count, .. } => count,
             Op::Wait | Op::Again { .. } => 0,
             Op::Barrier | Op::Branch | Op::Exit => 1,
             Op::Back { to, times, branch, .. } => {
-                let once = issued(&ops[to as usize..at]);
-                once * (times - 1) + u64::from(branch) * times
+                let first = to as usize - from;
+                issued(&ops[first..at], to as usize) * (times - 1) + u64::from(branch) * times
             }
         };
-        at += 1;
     }
     sum
 }

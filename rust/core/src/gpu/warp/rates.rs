@@ -14,14 +14,15 @@ use crate::workload::warps::MAX_DEPTH;
 /// CTAs of an SM come so many cycles after each other when rates are measured, as when an empty device is filled.
 const APART: u64 = 24;
 /// Turns of each warp before measuring begins, and the most cycles until then.
-const WARM_TURNS: u64 = 2;
+const WARM_TURNS: u64 = 4;
 const WARM_CYCLES: u64 = 8_000;
 /// Turns of each warp that are measured, the fewest cycles, and the most.
-const TURNS: u64 = 12;
-const LEAST_CYCLES: u64 = 2_000;
-const MOST_CYCLES: u64 = 24_000;
-/// The most sets of residents whose order of arrival is told apart.
-const ORDERED: usize = 2_048;
+const TURNS: u64 = 24;
+const LEAST_CYCLES: u64 = 4_000;
+const MOST_CYCLES: u64 = 32_000;
+/// The most sets of residents whose order of arrival is told apart, and that are measured for longer than
+/// [`LEAST_CYCLES`].
+const ORDERED: usize = 256;
 
 /// A CTA in steady work: its program, and the sub-partition of its first warp.
 pub(super) type Key = (u32, u8);
@@ -62,7 +63,7 @@ impl Rates {
             return rates.extend(known);
         }
         if self.known.len() < ORDERED {
-            let found = self.measure(residents);
+            let found = self.measure(residents, MOST_CYCLES);
             rates.extend(&found);
             self.known.insert(residents.to_vec(), found);
             return;
@@ -72,7 +73,7 @@ impl Rates {
         order.sort_by_key(|&at| (residents[at].0, at));
         let sorted: Vec<Key> = order.iter().map(|&at| (residents[at].0, 0)).collect();
         if !self.known.contains_key(&sorted) {
-            let found = self.measure(&sorted);
+            let found = self.measure(&sorted, LEAST_CYCLES);
             self.known.insert(sorted.clone(), found);
         }
         rates.extend(&self.known[&sorted]);
@@ -81,7 +82,7 @@ impl Rates {
         }
     }
 
-    fn measure(&self, residents: &[Key]) -> Vec<Rate> {
+    fn measure(&self, residents: &[Key], most: u64) -> Vec<Rate> {
         let code = &self.steady.code;
         let mut core = self.blank.clone();
         for (age, &(program, first)) in residents.iter().enumerate() {
@@ -94,7 +95,7 @@ impl Rates {
         }
         let from = core.now();
         core.count_from_here();
-        while core.now() < from + LEAST_CYCLES || (core.least_turns() < TURNS && core.now() < from + MOST_CYCLES) {
+        while core.now() < from + LEAST_CYCLES || (core.least_turns() < TURNS && core.now() < from + most) {
             core.run(code, core.now() + LEAST_CYCLES / 4);
         }
         let elapsed = core.now() - from;
