@@ -76,8 +76,9 @@ struct Part {
     /// Its warps, oldest first.
     warps: Vec<(WarpId, u32)>,
     last: Option<WarpId>,
-    /// When each pipe is free.
+    /// When each pipe is free, and since when it has been in use without a pause.
     pipes: [u64; PIPES],
+    busy: [u64; PIPES],
     /// No warp can issue before.
     next: u64,
     /// Warps that can issue, while one is picked.
@@ -134,6 +135,7 @@ impl Core {
             warps: Vec::new(),
             last: None,
             pipes: [0; PIPES],
+            busy: [0; PIPES],
             next: NEVER,
             ready: Vec::new(),
             places: Vec::new(),
@@ -293,17 +295,24 @@ impl Core {
         let cta = &mut self.ctas[warp.cta as usize];
         let program = &programs[cta.program as usize];
         let op = program[warp.at as usize];
-        let pipes = &mut self.parts[warp.part as usize].pipes;
+        let part = &mut self.parts[warp.part as usize];
+        let mut occupy = |pipe: usize, cycles: u64| {
+            let (busy, free) = (part.busy[pipe], part.pipes[pipe]);
+            if now > free {
+                part.busy[pipe] = now;
+            }
+            part.pipes[pipe] = now + cycles;
+            (busy, free)
+        };
         let mut stall = 1;
         let mut lost = 0;
-        let mut throttle = (State::NotSelected, 0);
+        let mut throttle = (State::NotSelected, (0, 0));
         let mut stall_state = State::Wait;
         let mut done = true;
         match op {
             Op::Run { count, chains, stall: last, pipe, interval } => {
                 if pipe != OTHER {
-                    throttle = (State::MathPipeThrottle, pipes[pipe]);
-                    pipes[pipe] = now + u64::from(interval);
+                    throttle = (State::MathPipeThrottle, occupy(pipe, u64::from(interval)));
                 }
                 warp.done += 1;
                 if warp.done.is_multiple_of(u64::from(chains)) || warp.done == count {
@@ -312,8 +321,7 @@ impl Core {
                 done = warp.done == count;
             }
             Op::Memory { count, service, answer } => {
-                throttle = (State::MioThrottle, pipes[MEMORY]);
-                pipes[MEMORY] = now + timings.memory_interval;
+                throttle = (State::MioThrottle, occupy(MEMORY, timings.memory_interval));
                 self.served_next = (warp.part as usize + 1) % self.parts.len();
                 let served = self.memory_unit.max(now * TICKS as u64);
                 self.memory_unit = served + u64::from(service);
@@ -341,7 +349,6 @@ impl Core {
                 done = warp.done == count;
             }
             Op::Barrier => {
-                throttle = (State::MioThrottle, pipes[MEMORY]);
                 let served = self.barrier_unit.max(now * TICKS as u64);
                 self.barrier_unit = served + timings.barrier_service;
             }
@@ -361,7 +368,7 @@ impl Core {
             }
             Op::Again { branch: false } | Op::Wait | Op::Exit => {}
         }
-        warp.account(now, throttle, &mut cta.states);
+        warp.account(now, throttle, timings.untaken, &mut cta.states);
         let yields = matches!(op, Op::Run { .. }) && stall >= YIELDS;
         self.parts[warp.part as usize].policy.issued(warp.id, yields);
         warp.issued += 1;
@@ -532,7 +539,15 @@ impl Warp {
     }
 
     /// Enters what a warp did since it issued last, up to the instruction that it issues now.
-    fn account(&mut self, now: u64, (throttle, free): (State, u64), states: &mut States) {
+    ///
+    /// Of the time behind a branch, what passes when it is not taken counts as its fixed latency.
+    fn account(
+        &mut self,
+        now: u64,
+        (throttle, (busy, free)): (State, (u64, u64)),
+        untaken: u64,
+        states: &mut States,
+    ) {
         let mut from = self.since;
         let mut upto = |until: u64, state: State| {
             let until = until.min(now);
@@ -541,8 +556,12 @@ impl Warp {
                 from = until;
             }
         };
+        if self.stall == State::BranchResolving {
+            upto(self.stalled.min(self.since + untaken - 1), State::Wait);
+        }
         upto(self.stalled, self.stall);
         upto(self.ready, self.reason);
+        upto(busy.max(self.ready).max(self.stalled), State::NotSelected);
         upto(free, throttle);
         upto(now, State::NotSelected);
         states.0[State::Selected as usize] += 1;
