@@ -9,6 +9,8 @@ mod exact;
 mod plan;
 mod rates;
 mod shared;
+mod unit;
+mod walk;
 
 use code::Compiler;
 use exact::Exact;
@@ -39,7 +41,7 @@ pub(crate) struct Warps<'a> {
 #[derive(Debug)]
 enum Mode {
     Exact(Exact),
-    Shared(Shared),
+    Shared(Box<Shared>),
 }
 
 /// One launch.
@@ -110,7 +112,7 @@ impl<'a> Warps<'a> {
         }
         let mode = match mode {
             IssueMode::Exact => Mode::Exact(Exact::new(device, &programs)),
-            IssueMode::Rates => Mode::Shared(Shared::new(device, &programs)),
+            IssueMode::Rates => Mode::Shared(Box::new(Shared::new(device, &programs))),
         };
         let time = |span: Span| Time(span.ps(device.clock.cycles_to_ps(1.0)).round() as u64);
         let launch = |number: usize| {

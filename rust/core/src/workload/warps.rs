@@ -189,14 +189,14 @@ impl Warps {
                 return Err(Error::invalid(field, issued, why));
             }
         }
-        match self.order.map(|order| arrays.get(order)) {
-            None => Ok(()),
-            Some(None) => Err(Error::invalid("order", self.order.unwrap_or(0), "no such list of numbers")),
-            Some(Some(&len)) if len as u64 != ctas => {
+        let Some(order) = self.order else { return Ok(()) };
+        match arrays.get(order) {
+            None => Err(Error::invalid("order", order, "no such list of numbers")),
+            Some(&len) if len as u64 != ctas => {
                 let why = format!("one program a CTA is needed, {ctas} in all");
                 Err(Error::invalid("order", format!("a list of {len} values"), why))
             }
-            Some(Some(_)) => Ok(()),
+            Some(_) => Ok(()),
         }
     }
 
@@ -329,7 +329,8 @@ mod tests {
         let want = "programs[0][1].loop.body[1].arithmetic.instructions: must be from 1 to 1099511627776 (got 0)";
         assert_eq!(said(vec![fmas(1), inner]), want);
         let slow = Segment::Arithmetic { instructions: 1, latency_cycles: Some(2_000_000), chains: 1, pipe: Pipe::Alu };
-        let want = "programs[0][0].arithmetic.latency_cycles: a latency is a number of cycles from 1 to 1000000 (got 2000000)";
+        let want =
+            "programs[0][0].arithmetic.latency_cycles: a latency is a number of cycles from 1 to 1000000 (got 2000000)";
         assert_eq!(said(vec![slow]), want);
         let load = Segment::Load { instructions: 1, bytes: 128, from: Source::LatencyCycles(f64::NAN), wait: true };
         assert!(said(vec![load]).starts_with("programs[0][0].load.from.latency_cycles"));

@@ -84,6 +84,9 @@ const fn pipe_of(pipe: Pipe) -> usize {
     }
 }
 
+/// All loads, in parts of [`Latency::first`].
+const ALL: u64 = 1 << 32;
+
 /// Turns segments into ops, for a kernel that runs on `sms` SMs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compiler<'a> {
@@ -176,7 +179,6 @@ impl<'a> Compiler<'a> {
             spread: dram.latency_cycles * dram.spread * 3.0_f64.sqrt(),
             data: data(dram.reached_gb_s),
         };
-        const ALL: u64 = 1 << 32;
         let (first, levels) = match from {
             Source::LatencyCycles(mean) => {
                 let level = Level { mean, spread: 0.0, data: data(f64::INFINITY) };
@@ -219,13 +221,11 @@ impl<'a> Compiler<'a> {
                 }
                 Segment::Load { instructions, bytes, from, wait } => {
                     let Latency { first, levels } = self.latency(from, bytes);
-                    let share = first as f64 / (1_u64 << 32) as f64;
+                    let share = first as f64 / ALL as f64;
                     let mean = levels[0].mean * share + levels[1].mean * (1.0 - share);
                     instructions as f64 * f64::from(timings.memory_interval_cycles) + if wait { mean } else { 0.0 }
                 }
-                Segment::Store { instructions, .. } => {
-                    instructions as f64 * f64::from(timings.memory_interval_cycles)
-                }
+                Segment::Store { instructions, .. } => instructions as f64 * f64::from(timings.memory_interval_cycles),
                 Segment::Wait => 0.0,
                 Segment::Barrier => f64::from(timings.barrier_latency_cycles),
                 Segment::Branch => f64::from(timings.branch_cycles),

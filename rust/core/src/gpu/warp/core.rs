@@ -5,19 +5,15 @@
 
 use std::collections::VecDeque;
 
-use super::code::{Answer, MEMORY, OTHER, Op, PIPES, TICKS};
+use super::code::{MEMORY, OTHER, Op, PIPES, TICKS};
+use super::unit::MemoryUnit;
+use super::walk::Warp;
 use crate::device::Device;
-use crate::gpu::l2::hash;
 use crate::gpu::policy::issue::{Issue, WarpId, policy};
 use crate::records::warps::{State, States};
-use crate::workload::warps::MAX_DEPTH;
 
 /// Not before something else happens.
 const NEVER: u64 = u64::MAX;
-
-/// No memory instruction is issued when the memory unit, or the SM's way to memory, has so many cycles of work before it.
-const UNIT_QUEUE: u64 = 64;
-const DATA_QUEUE: u64 = 192;
 
 /// From so many cycles of stall on, compilers mark an arithmetic instruction as one behind which another warp is preferred.
 const YIELDS: u64 = 3;
@@ -60,11 +56,9 @@ pub(super) struct Core {
     /// The next cycle to look at.
     now: u64,
     arrivals: u32,
-    /// When the memory unit, the one that counts arrivals at barriers, and the SM's way to memory are free, in ticks.
-    memory_unit: u64,
+    memory: MemoryUnit,
+    /// When the unit that counts arrivals at barriers is free, in ticks.
     barrier_unit: u64,
-    data: u64,
-    draws: u64,
     /// The sub-partition that comes first in a cycle: they take turns at the memory unit.
     served_next: usize,
 }
@@ -84,36 +78,6 @@ struct Part {
     /// Warps that can issue, while one is picked.
     ready: Vec<WarpId>,
     places: Vec<u32>,
-}
-
-#[derive(Clone, Debug)]
-struct Warp {
-    id: WarpId,
-    cta: u32,
-    part: u32,
-    /// Its next op, and how much of it is done.
-    at: u32,
-    done: u64,
-    /// Times that each loop around it has been run through.
-    loops: [u64; MAX_DEPTH],
-    /// When it can issue, as far as it alone decides; until when for the stall of its last instruction.
-    ready: u64,
-    stalled: u64,
-    /// What it waited for behind that.
-    reason: State,
-    /// Of what state the stall is.
-    stall: State,
-    /// Since when it has not issued.
-    since: u64,
-    /// When what it has asked for will have come.
-    short: u64,
-    long: u64,
-    /// Instructions.
-    issued: u64,
-    /// Turns of an endless program: how many ended, and when the first and the last one did.
-    turns: u64,
-    first_turn: u64,
-    last_turn: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -149,10 +113,8 @@ impl Core {
             ended: VecDeque::new(),
             now: 0,
             arrivals: 0,
-            memory_unit: 0,
+            memory: MemoryUnit::default(),
             barrier_unit: 0,
-            data: 0,
-            draws: 0,
             served_next: 0,
         }
     }
@@ -180,35 +142,13 @@ impl Core {
         for number in 0..warps {
             let part = (first + number as usize) % self.parts.len();
             let id = WarpId { cta: arrival, warp: number };
-            let mut warp = Warp {
-                id,
-                cta,
-                part: part as u32,
-                at: 0,
-                done: 0,
-                loops: [0; MAX_DEPTH],
-                ready: start,
-                stalled: start,
-                reason: State::Wait,
-                stall: State::NoInstruction,
-                since: self.now.min(start),
-                short: 0,
-                long: 0,
-                issued: 0,
-                turns: 0,
-                first_turn: 0,
-                last_turn: 0,
-            };
-            warp.settle(&code[program as usize]);
-            let place = match self.free_warps.pop() {
-                Some(place) => {
-                    self.warps[place as usize] = warp;
-                    place
-                }
-                None => {
-                    self.warps.push(warp);
-                    self.warps.len() as u32 - 1
-                }
+            let warp = Warp::new(id, cta, part as u32, self.now, start, &code[program as usize]);
+            let place = if let Some(place) = self.free_warps.pop() {
+                self.warps[place as usize] = warp;
+                place
+            } else {
+                self.warps.push(warp);
+                self.warps.len() as u32 - 1
             };
             own.push(place);
             let part = &mut self.parts[part];
@@ -255,11 +195,7 @@ impl Core {
             }
             let free = match programs[self.ctas[warp.cta as usize].program as usize][warp.at as usize] {
                 Op::Run { pipe, .. } => part.pipes[pipe],
-                Op::Memory { answer, .. } => {
-                    let data = if answer.takes_data() { self.data / TICKS as u64 } else { 0 };
-                    let queues = (self.memory_unit / TICKS as u64).max(data.saturating_sub(DATA_QUEUE - UNIT_QUEUE));
-                    part.pipes[MEMORY].max(queues.saturating_sub(UNIT_QUEUE))
-                }
+                Op::Memory { answer, .. } => part.pipes[MEMORY].max(self.memory.has_room(answer)),
                 Op::Barrier => part.pipes[MEMORY],
                 _ => 0,
             };
@@ -323,28 +259,7 @@ impl Core {
             Op::Memory { count, service, answer } => {
                 throttle = (State::MioThrottle, occupy(MEMORY, timings.memory_interval));
                 self.served_next = (warp.part as usize + 1) % self.parts.len();
-                let served = self.memory_unit.max(now * TICKS as u64);
-                self.memory_unit = served + u64::from(service);
-                match answer {
-                    Answer::None { data } => {
-                        if data > 0 {
-                            self.data = self.data.max(served) + u64::from(data);
-                        }
-                    }
-                    Answer::Short { latency } => {
-                        warp.short = warp.short.max(served.div_ceil(TICKS as u64) + u64::from(latency));
-                    }
-                    Answer::Long(law) => {
-                        self.draws += 1;
-                        let draw = hash(self.draws);
-                        let level = law.levels[usize::from(draw & 0xffff_ffff >= law.first)];
-                        let off = (draw >> 40) as f64 / f64::from(1_u32 << 23) - 1.0;
-                        let begins = self.data.max(served);
-                        self.data = begins + u64::from(level.data);
-                        let latency = (level.mean + level.spread * off + 0.5).max(0.0) as u64;
-                        warp.long = warp.long.max(begins.div_ceil(TICKS as u64) + latency);
-                    }
-                }
+                self.memory.serve(warp, service, answer, now);
                 warp.done += 1;
                 done = warp.done == count;
             }
@@ -489,82 +404,5 @@ impl Core {
             };
             (cta.warps.iter().map(rate).sum::<f64>() / cta.warps.len() as f64, cta.states)
         })
-    }
-}
-
-impl Warp {
-    /// Goes on from an op that is done.
-    fn leave(&mut self, op: Op) {
-        self.done = 0;
-        match op {
-            Op::Back { to, times, depth, .. } => {
-                self.loops[depth] += 1;
-                if self.loops[depth] < times {
-                    self.at = to;
-                } else {
-                    self.loops[depth] = 0;
-                    self.at += 1;
-                }
-            }
-            Op::Again { .. } => {
-                if self.turns == 0 {
-                    self.first_turn = self.ready;
-                }
-                self.turns += 1;
-                self.last_turn = self.ready;
-                self.at = 0;
-            }
-            _ => self.at += 1,
-        }
-    }
-
-    /// Does at once what is no instruction; whether it has to wait for memory now.
-    fn settle(&mut self, program: &[Op]) -> bool {
-        let mut waits = false;
-        loop {
-            match program[self.at as usize] {
-                Op::Wait => {
-                    self.at += 1;
-                    let until = self.short.max(self.long);
-                    if until > self.ready {
-                        self.ready = until;
-                        waits = self.long >= self.short;
-                        self.reason = if waits { State::LongScoreboard } else { State::ShortScoreboard };
-                    }
-                }
-                op @ (Op::Back { branch: false, .. } | Op::Again { branch: false }) => self.leave(op),
-                _ => return waits,
-            }
-        }
-    }
-
-    /// Enters what a warp did since it issued last, up to the instruction that it issues now.
-    ///
-    /// Of the time behind a branch, what passes when it is not taken counts as its fixed latency.
-    fn account(
-        &mut self,
-        now: u64,
-        (throttle, (busy, free)): (State, (u64, u64)),
-        untaken: u64,
-        states: &mut States,
-    ) {
-        let mut from = self.since;
-        let mut upto = |until: u64, state: State| {
-            let until = until.min(now);
-            if until > from {
-                states.0[state as usize] += until - from;
-                from = until;
-            }
-        };
-        if self.stall == State::BranchResolving {
-            upto(self.stalled.min(self.since + untaken - 1), State::Wait);
-        }
-        upto(self.stalled, self.stall);
-        upto(self.ready, self.reason);
-        upto(busy.max(self.ready).max(self.stalled), State::NotSelected);
-        upto(free, throttle);
-        upto(now, State::NotSelected);
-        states.0[State::Selected as usize] += 1;
-        self.since = now + 1;
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::core::Core;
 use super::plan::{Steady, Step};
 use crate::device::Device;
-use crate::records::warps::{STATES, States};
+use crate::records::warps::{STATES, State, States};
 use crate::workload::warps::MAX_DEPTH;
 
 /// CTAs of an SM come so many cycles after each other when rates are measured, as when an empty device is filled.
@@ -98,11 +98,27 @@ impl Rates {
         while core.now() < from + LEAST_CYCLES || (core.least_turns() < TURNS && core.now() < from + most) {
             core.run(code, core.now() + LEAST_CYCLES / 4);
         }
-        let elapsed = core.now() - from;
-        let mean = |states: States| states.0.map(|cycles| cycles as f64 / elapsed as f64);
-        let progress = core.progress(elapsed, &self.steady.turn);
-        progress.map(|(turns, states)| Rate { turns, states: mean(states) }).collect()
+        let progress = core.progress(core.now() - from, &self.steady.turn);
+        let rate = |((turns, states), &(program, _)): ((f64, States), &Key)| {
+            let warps = f64::from(self.warps(program));
+            let issues = turns * warps * self.steady.turn[program as usize] as f64;
+            Rate { turns, states: shares(states, issues, warps) }
+        };
+        progress.zip(residents).map(rate).collect()
     }
+}
+
+/// Warps in each state on average, when they issue so many instructions a cycle: what a stretch saw of the others, in
+/// proportion.
+fn shares(seen: States, issues: f64, warps: f64) -> [f64; STATES] {
+    let selected = State::Selected as usize;
+    let others = (seen.total() - seen.0[selected]).max(1) as f64;
+    let mut shares = seen.0.map(|cycles| cycles as f64 / others * (warps - issues));
+    shares[selected] = issues;
+    if seen.total() == seen.0[selected] {
+        shares[State::NotSelected as usize] = warps - issues;
+    }
+    shares
 }
 
 /// Where a CTA is in its steps.

@@ -80,12 +80,7 @@ impl Shared {
         self.sms[sm].due
     }
 
-    pub(super) fn start(
-        &mut self,
-        arrival: Arrival,
-        now: Time,
-        launches: &mut IdVec<KernelId, Option<Launch<'_>>>,
-    ) {
+    pub(super) fn start(&mut self, arrival: Arrival, now: Time, launches: &mut IdVec<KernelId, Option<Launch<'_>>>) {
         let Arrival { place, kernel, program, warps, startup } = arrival;
         let sm = &mut self.sms[place.sm()];
         sm.enter(now, self.cycle_ps, launches);

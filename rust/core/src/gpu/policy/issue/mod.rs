@@ -103,7 +103,9 @@ mod tests {
             for count in 1..20 {
                 let ready = warps(&(0..count).map(|warp| (warp / 3, warp)).collect::<Vec<_>>());
                 assert!(policy.pick(&ready, None).is_some_and(|at| at < ready.len()), "{which:?}");
-                ready.iter().for_each(|&warp| policy.waits(warp));
+                for &warp in &ready {
+                    policy.waits(warp);
+                }
             }
         }
     }
