@@ -1,6 +1,8 @@
 //! Throughput of the engine beside the bare limits of the same run: CTAs a second with kernel detail and with CTA detail, and a
 //! binary-heap list scheduler with nothing recorded. Each is the best of several turns, taken in rotation, so that what else
-//! the machine does falls on all of them. Then what recording a CTA costs in memory.
+//! the machine does falls on all of them. Then what recording a CTA costs in memory, and what warps cost.
+
+mod warps;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -103,4 +105,5 @@ fn main() {
         println!("  engine, kernel detail {kernels:6.1}  {:.2}", kernels / heap);
         println!("  engine, CTA detail    {with_ctas:6.1}  {:.2}", with_ctas / heap);
     }
+    warps::print(&device);
 }
