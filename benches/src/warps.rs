@@ -12,7 +12,7 @@ const WAVES: u32 = 2;
 fn kernel(device: &Device) -> Kernel {
     let load = Segment::Load { instructions: 1, bytes: 128, from: Source::FootprintBytes(16 << 20), wait: true };
     let chain = Segment::Arithmetic { instructions: 32, latency_cycles: None, chains: 1, pipe: Pipe::Fma };
-    let turns = Segment::Loop { count: 500, body: vec![load, chain, Segment::Barrier], unrolled: false };
+    let turns = Segment::Loop { count: 100, body: vec![load, chain, Segment::Barrier], unrolled: false };
     let none = Span::Ns(0.0);
     let work = Work::Warps(Warps { programs: vec![vec![turns]], order: None, startup: none, finish: none });
     Kernel { work, ..Kernel::of(8 * WAVES * device.sm_count() as u32, 256) }
@@ -27,7 +27,7 @@ pub(crate) fn print(device: &Device) {
         let records = simulate(device, &program, &[], &options, &mut || false).expect("the kernel launches");
         (start.elapsed().as_secs_f64(), records.makespan.ns())
     });
-    println!("{WAVES} waves of 8 CTAs with 8 warps an SM, 500 turns of load, 32 multiply-adds and a barrier");
+    println!("{WAVES} waves of 8 CTAs with 8 warps an SM, 100 turns of load, 32 multiply-adds and a barrier");
     println!("  shared rates          {:8.3} s", rates.0);
     println!("  cycle by cycle        {:8.3} s, {:.0} times as long", exact.0, exact.0 / rates.0);
     println!("  makespan by rates     {:+8.2} %", (rates.1 / exact.1 - 1.0) * 100.0);

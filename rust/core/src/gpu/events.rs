@@ -233,12 +233,10 @@ impl<P: Dispatch> Machine<'_, P> {
     pub(super) fn on_sm_change(&mut self, sm: SmId, now: Time) {
         let Some(warps) = &mut self.warps else { return };
         warps.change(sm, now, &mut self.woken);
-        for (at, place) in self.woken.drain(..) {
-            self.steps.push(at, place.0);
-        }
         if let Some(at) = warps.due(sm) {
             self.steps.push(at, warps.event_of(sm));
         }
+        self.wake();
     }
 
     /// Whether a slot of this kernel that comes back at `back` can be given away already now: if the kernel is plain and has
