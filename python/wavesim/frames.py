@@ -16,7 +16,18 @@ import polars as pl
 from wavesim._wavesim import RunRecords
 from wavesim.errors import InvalidInput
 
-__all__ = ["ACCOUNTS", "CTAS", "KERNELS", "L2", "LEDGER", "SMS", "WARPS", "Recorded", "Source", "Stored"]
+__all__ = [
+    "ACCOUNTS",
+    "CTAS",
+    "KERNELS",
+    "L2",
+    "LEDGER",
+    "SMS",
+    "WARPS",
+    "Recorded",
+    "Source",
+    "Stored",
+]
 
 ACCOUNTS = ("busy", "launch", "fill", "starved", "blocked", "tail", "dependency")
 """Where slot time can go, in the order of the frames."""

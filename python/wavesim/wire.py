@@ -164,13 +164,13 @@ def _work(work: Any, arrays: list[Array]) -> dict[str, Any]:
             needs = {"lists": {"arrays": list(range(first, len(arrays)))}}
         before, after = _duration(work.before, arrays), _duration(work.after, arrays)
         return {"chain": {"before": before, "after": after, "needs": needs}}
-    if work.kind == "access":
-        return {"access": _access(work, arrays)}
-    if work.kind == "warps":
-        return {"warps": _warps(work, arrays)}
-    if work.kind == "grid_sync":
-        return {"grid_sync": {"rounds": work.rounds, "duration": _duration(work.duration, arrays)}}
+    if work.kind in _ENCODERS:
+        return {work.kind: _ENCODERS[work.kind](work, arrays)}
     return _EMPTY
+
+
+def _grid_sync(work: Any, arrays: list[Array]) -> dict[str, Any]:
+    return {"rounds": work.rounds, "duration": _duration(work.duration, arrays)}
 
 
 def _access(work: Any, arrays: list[Array]) -> dict[str, Any]:
@@ -225,3 +225,6 @@ def _duration(duration: Duration, arrays: list[Array]) -> dict[str, Any]:
     if isinstance(duration, Bimodal):
         fields["high_share"] = duration.high_share
     return {_ENGINE_KINDS.get(kind, kind): fields}
+
+
+_ENCODERS = {"access": _access, "warps": _warps, "grid_sync": _grid_sync}

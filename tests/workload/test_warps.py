@@ -57,7 +57,11 @@ def test_the_frame_of_warps_has_a_row_a_state_of_each_launch_with_programs():
     # 400 of some 470 cycles a turn wait for the load.
     assert 0.8 < shares["long_scoreboard"] < 0.9
     kinds = dict(run.warps.select("state", "kind").iter_rows())
-    assert (kinds["barrier"], kinds["long_scoreboard"], kinds["wait"]) == ("sync", "memory", "issue")
+    assert (kinds["barrier"], kinds["long_scoreboard"], kinds["wait"]) == (
+        "sync",
+        "memory",
+        "issue",
+    )
 
 
 def test_a_run_without_programs_has_an_empty_frame_of_warps():
@@ -90,7 +94,9 @@ def test_ctas_take_programs_in_turn_or_as_the_order_says():
 
 def test_startup_and_finish_are_added():
     def length(**fields):
-        return mean_ns(wavesim.simulate("h200", Kernel(1, 32, work=Warps([Arithmetic(9)], **fields))))
+        return mean_ns(
+            wavesim.simulate("h200", Kernel(1, 32, work=Warps([Arithmetic(9)], **fields)))
+        )
 
     added = length(startup_cycles=198, finish_cycles=396) - length()
     assert added == pytest.approx(300, abs=1)
@@ -106,7 +112,7 @@ def test_more_data_than_l2_holds_makes_loads_slower():
 
 
 def test_the_policy_of_the_device_decides_who_ends_first():
-    # Two CTAs of 16 warps whose chains fill the schedulers: the older one goes first, or both share.
+    # Two CTAs of 16 warps whose chains fill the schedulers: the older goes first, or both share.
     kernel = Kernel(2, 512, work=Warps([Loop(200, [Arithmetic(64)])]))
     sm = wavesim.device("h200").scaled(sms=1)
 
@@ -126,7 +132,7 @@ def test_the_policy_of_the_device_decides_who_ends_first():
         (lambda: Arithmetic(1, chains=0), "chains"),
         (lambda: Arithmetic(1, latency_cycles=2_000_000), "latency_cycles"),
         (lambda: Arithmetic(1, pipe="vector"), "pipe"),
-        (lambda: Load(), "footprint_bytes"),
+        (Load, "footprint_bytes"),
         (lambda: Load(footprint_bytes=1, latency_cycles=1), "footprint_bytes"),
         (lambda: Load(latency_cycles=float("nan")), "latency_cycles"),
         (lambda: Shared("load", ways=33), "ways"),

@@ -1,9 +1,9 @@
 """What the warps of the measured kernels issue, read off the machine code of ``kernels.cu``.
 
 A line of code is written as a word an instruction: its pipe (``fma``, ``alu``, ``heavy``,
-``other``), a slash, and the cycles until the warp's next one; ``7fma/4`` are seven of them. ``ldc``,
-``lds``, ``sts`` and ``bar`` are the memory unit's, ``await`` waits for what was asked for, ``jump``
-is a taken branch.
+``other``), a slash, and the cycles until the warp's next one; ``7fma/4`` are seven of them.
+``ldc``, ``lds``, ``sts`` and ``bar`` are the memory unit's, ``await`` waits for what was asked for,
+``jump`` is a taken branch.
 """
 
 from __future__ import annotations
@@ -46,14 +46,15 @@ def _instruction(word: str) -> Segment:
     count, name, stall = int(found[1] or 1), found[2], found[3]
     if name in _PIPES:
         return Arithmetic(count, latency_cycles=int(stall), pipe=name)
-    return {
+    others: dict[str, Segment] = {
         "ldc": Shared("constant", wait=False),
         "lds": Shared("load", wait=False),
         "sts": Shared("store"),
         "bar": Barrier(),
         "await": Await(),
         "jump": Branch(),
-    }[name]
+    }
+    return others[name]
 
 
 # From the first reading of the clock: thread 0 reads the global timer too, arguments are loaded.
@@ -79,7 +80,9 @@ def fma_chain(ilp: int, per_thread: int) -> Warps:
         ]
 
     turns, rest = divmod(iterations, unroll)
-    program = _code(_BEGIN + " ldc alu/2 await alu/13 other/5 alu/2 alu/2 alu/2 alu/11 other/5 alu/7")
+    program = _code(
+        _BEGIN + " ldc alu/2 await alu/13 other/5 alu/2 alu/2 alu/2 alu/11 other/5 alu/7"
+    )
     if turns:
         program.append(Loop(turns, body(unroll, "heavy/1 alu/4 alu/5")))
     if rest:
@@ -140,9 +143,7 @@ def smem_barrier(per_iteration: int, iterations: int) -> Warps:
 
 def mixed(per_load: int, iterations: int, footprint_bytes: int) -> Warps:
     """``mixed`` with ``per_load`` multiply-adds a load, over data of this size."""
-    address = (
-        "ldc other/1 other/4 heavy/5 alu/4 await alu/5 heavy/3 alu/4 alu/1 other/3 alu/6"  # its line
-    )
+    address = "ldc other/1 other/4 heavy/5 alu/4 await alu/5 heavy/3 alu/4 alu/1 other/3 alu/6"
     body = [
         *_code(address),
         Load(footprint_bytes=footprint_bytes, wait=False),
