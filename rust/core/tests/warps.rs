@@ -107,6 +107,28 @@ fn a_load_that_is_waited_for_takes_its_latency_and_one_that_is_not_hides_behind_
 }
 
 #[test]
+fn a_load_of_any_latency_takes_it_in_both_modes() {
+    let device = one_sm();
+    for (latency, count) in [(0.0, 1_000), (5_000.0, 10), (50_000.0, 10), (1_000_000.0, 3)] {
+        for issue in BOTH {
+            let turn = vec![load(latency), chain(8, 1)];
+            let records = of(&device, kernel(1, 2, vec![turns(count, turn)]), issue);
+            let each = mean_cycles(&device, &records) / count as f64;
+            assert!((latency..latency * 1.01 + 70.0).contains(&each), "{issue:?}: {each} cycles for {latency}");
+        }
+    }
+}
+
+#[test]
+fn a_run_of_more_than_its_longest_time_is_refused() {
+    let device = one_sm();
+    let slow = Segment::Arithmetic { instructions: 1 << 40, latency_cycles: Some(1_000_000), chains: 1, pipe: Pipe::Fma };
+    let program = Program::of(kernel(1, 1, vec![slow]));
+    let refused = simulate(&device, &program, &[], &Options::default(), &mut || false).unwrap_err().to_string();
+    assert!(refused.contains("a run lasts at most"), "{refused}");
+}
+
+#[test]
 fn a_barrier_costs_two_cycles_a_warp_and_a_latency() {
     let device = one_sm();
     for (warps, cycles) in [(1, 16.0), (8, 30.0), (32, 78.0)] {

@@ -24,7 +24,7 @@ FAMILIES: dict[str, Family] = {
 """Every experiment that is simulated, by name."""
 
 _BOTH = "the model has memory and arithmetic apart: work that is both has no form yet"
-_PROFILED = "the profiled runs of `fma`: their rows name neither the chains nor a measured time"
+_PROFILED = "profiled runs of `fma`: counters, and no time of a block"
 
 NOT_MODELLED: dict[str, str] = {
     **dict.fromkeys(

@@ -132,6 +132,8 @@ pub(super) struct Machine<'a, P> {
 
 /// How many events pass between two looks at whether the caller wants to stop.
 const EVENTS_BETWEEN_CHECKS: u32 = 1 << 16;
+/// The same where each can take milliseconds: warps are stepped.
+const CHANGES_BETWEEN_CHECKS: u32 = 64;
 
 impl<'a, P: Dispatch> Machine<'a, P> {
     pub(super) fn new(
@@ -277,7 +279,8 @@ impl<'a, P: Dispatch> Machine<'a, P> {
     /// Lets happen what concerns single CTAs, until something else is due or it is time for a look at the caller. At equal
     /// times, kernels and visits of the dispatcher come before slots that come back, and these before CTAs.
     fn run_ctas(&mut self) {
-        for _ in 0..EVENTS_BETWEEN_CHECKS {
+        let events = if self.warps.is_some() { CHANGES_BETWEEN_CHECKS } else { EVENTS_BETWEEN_CHECKS };
+        for _ in 0..events {
             let mut returning = Time::MAX;
             if let Some(slot) = self.dispatcher.returning.front() {
                 returning = slot.at;

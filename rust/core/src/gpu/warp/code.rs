@@ -58,6 +58,13 @@ pub(super) struct Latency {
     pub(super) levels: [Level; 2],
 }
 
+impl Latency {
+    pub(super) fn mean(&self) -> f64 {
+        let share = self.first as f64 / ALL as f64;
+        self.levels[0].mean * share + self.levels[1].mean * (1.0 - share)
+    }
+}
+
 /// Where data is found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Level {
@@ -169,7 +176,7 @@ impl<'a> Compiler<'a> {
     /// Where data is found that all CTAs read again and again, in the same order each time: what fits into one part of L2
     /// is near for every reader; what fits into all of it is at home in one part and drives out the others' copies, so that
     /// every other load finds it far and the rest miss; and what is larger is never found again.
-    fn latency(&self, from: Source, bytes: u32) -> Latency {
+    pub(super) fn latency(&self, from: Source, bytes: u32) -> Latency {
         let (l2, dram) = (&self.device.l2, &self.device.dram);
         let data = |gb_s: f64| (f64::from(bytes) / self.share(gb_s) * TICKS).round() as u32;
         let of_l2 = |mean| Level { mean, spread: self.device.issue.l2_spread_cycles, data: data(l2.bandwidth_gb_s) };
@@ -220,9 +227,7 @@ impl<'a> Compiler<'a> {
                     if wait { issue + f64::from(latency) } else { issue }
                 }
                 Segment::Load { instructions, bytes, from, wait } => {
-                    let Latency { first, levels } = self.latency(from, bytes);
-                    let share = first as f64 / ALL as f64;
-                    let mean = levels[0].mean * share + levels[1].mean * (1.0 - share);
+                    let mean = self.latency(from, bytes).mean();
                     instructions as f64 * f64::from(timings.memory_interval_cycles) + if wait { mean } else { 0.0 }
                 }
                 Segment::Store { instructions, .. } => instructions as f64 * f64::from(timings.memory_interval_cycles),

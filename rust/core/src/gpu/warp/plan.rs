@@ -3,7 +3,7 @@
 use super::code::{Compiler, Op};
 use super::core::Core;
 use crate::device::Device;
-use crate::records::States;
+use crate::records::{State, States};
 use crate::workload::Segment;
 
 /// A turn of a loop that takes a lone warp no longer than this many cycles is steady work. Longer ones are taken apart.
@@ -84,8 +84,6 @@ impl<'a> Planner<'a> {
                 long => {
                     self.between(&mut short);
                     self.long(long);
-                    // What it asked for and has to wait for.
-                    short.push(Segment::Wait);
                 }
             }
         }
@@ -115,6 +113,13 @@ impl<'a> Planner<'a> {
             *wait = false;
         }
         self.steady(&[turn], false, turns);
+        // What it asked for and has to wait for.
+        if let Segment::Load { from, bytes, wait: true, .. } = *segment {
+            let cycles = self.compiler.latency(from, bytes).mean();
+            let mut states = States::default();
+            states.0[State::LongScoreboard as usize] = cycles as u64 * u64::from(self.warps);
+            self.steps.push(Step::Delay { cycles, states });
+        }
     }
 
     fn steady(&mut self, body: &[Segment], branch: bool, turns: f64) {

@@ -24,6 +24,9 @@ const MOST_CYCLES: u64 = 32_000;
 /// [`LEAST_CYCLES`].
 const ORDERED: usize = 256;
 
+/// Turns a cycle of a CTA that is not served beside the others.
+const LEAST_RATE: f64 = 1e-9;
+
 /// A CTA in steady work: its program, and the sub-partition of its first warp.
 pub(super) type Key = (u32, u8);
 
@@ -101,6 +104,8 @@ impl Rates {
         let progress = core.progress(core.now() - from, &self.steady.turn);
         let rate = |((turns, states), &(program, _)): ((f64, States), &Key)| {
             let warps = f64::from(self.warps(program));
+            // Who is not served at all waits for the end of another one, and not for ever.
+            let turns = turns.max(LEAST_RATE);
             let issues = turns * warps * self.steady.turn[program as usize] as f64;
             Rate { turns, states: shares(states, issues, warps) }
         };

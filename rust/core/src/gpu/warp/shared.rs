@@ -159,9 +159,8 @@ impl Shared {
             {
                 *rate = *found;
                 let cycles = *left / rate.turns;
-                // Who does not get on at all waits until another one ends.
                 let due = now.0 as f64 + (cycles * cycle_ps).ceil().max(0.0);
-                resident.due = if due < Time::HORIZON.0 as f64 { Time(due as u64) } else { Time::MAX };
+                resident.due = Time(due as u64).min(Time::HORIZON);
             }
             sm.due = sm.due.min(resident.due);
         }
