@@ -231,7 +231,7 @@ class Warps(Editable, Spec):
     """
 
     positional: ClassVar[tuple[str, ...]] = ("programs",)
-    kind: Literal["warps"] = "warps"
+    kind: Literal["warp_programs"] = "warp_programs"
     programs: Annotated[tuple[tuple[Segment, ...], ...], BeforeValidator(_programs)]
     order: CtaNumbers | None = None
     startup_cycles: Time = 0.0
@@ -254,7 +254,7 @@ class Warps(Editable, Spec):
 Loop.model_rebuild()
 TAGS.update(
     (
-        *("warps", "arithmetic", "tensor", "shared", "load", "store"),
+        *("warp_programs", "arithmetic", "tensor", "shared", "load", "store"),
         *("await", "barrier", "branch", "loop"),
     )
 )

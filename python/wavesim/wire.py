@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Wire", "check_kernel", "single_launch", "translated", "wire_of"]
 
-_ENGINE_KINDS = {"lognormal": "log_normal", "streamed": "stream"}
+_ENGINE_KINDS = {"lognormal": "log_normal", "streamed": "stream", "warp_programs": "warps"}
 _ACCESS_TIMES = ("startup", "overhead", "finish")
 _WORDS = {"await": "wait", "barrier": "barrier", "branch": "branch"}
 _EMPTY = {"duration": {"constant": {"ns": 0.0}}}
@@ -165,7 +165,7 @@ def _work(work: Any, arrays: list[Array]) -> dict[str, Any]:
         before, after = _duration(work.before, arrays), _duration(work.after, arrays)
         return {"chain": {"before": before, "after": after, "needs": needs}}
     if work.kind in _ENCODERS:
-        return {work.kind: _ENCODERS[work.kind](work, arrays)}
+        return {_ENGINE_KINDS.get(work.kind, work.kind): _ENCODERS[work.kind](work, arrays)}
     return _EMPTY
 
 
@@ -227,4 +227,4 @@ def _duration(duration: Duration, arrays: list[Array]) -> dict[str, Any]:
     return {_ENGINE_KINDS.get(kind, kind): fields}
 
 
-_ENCODERS = {"access": _access, "warps": _warps, "grid_sync": _grid_sync}
+_ENCODERS = {"access": _access, "warp_programs": _warps, "grid_sync": _grid_sync}
