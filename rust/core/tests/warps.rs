@@ -122,7 +122,8 @@ fn a_load_of_any_latency_takes_it_in_both_modes() {
 #[test]
 fn a_run_of_more_than_its_longest_time_is_refused() {
     let device = one_sm();
-    let slow = Segment::Arithmetic { instructions: 1 << 40, latency_cycles: Some(1_000_000), chains: 1, pipe: Pipe::Fma };
+    let slow =
+        Segment::Arithmetic { instructions: 1 << 40, latency_cycles: Some(1_000_000), chains: 1, pipe: Pipe::Fma };
     let program = Program::of(kernel(1, 1, vec![slow]));
     let refused = simulate(&device, &program, &[], &Options::default(), &mut || false).unwrap_err().to_string();
     assert!(refused.contains("a run lasts at most"), "{refused}");

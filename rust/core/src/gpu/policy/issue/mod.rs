@@ -84,14 +84,17 @@ mod tests {
         of.iter().map(|&(cta, warp)| WarpId { cta, warp }).collect()
     }
 
-    /// What is picked one after the other when all of `ready` stay ready.
-    fn picked(which: IssuePolicy, ready: &[WarpId], turns: usize) -> Vec<(u32, u32)> {
+    /// What is picked one after the other when all of `ready` stay ready, and all or no instructions yield.
+    fn picked(which: IssuePolicy, ready: &[WarpId], yields: bool, turns: usize) -> Vec<(u32, u32)> {
         let mut policy = policy(which);
         let mut last = None;
         (0..turns)
             .map(|_| {
                 last = policy.pick(ready, last).map(|at| ready[at]);
-                last.map_or((u32::MAX, 0), |warp| (warp.cta, warp.warp))
+                last.map_or((u32::MAX, 0), |warp| {
+                    policy.issued(warp, yields);
+                    (warp.cta, warp.warp)
+                })
             })
             .collect()
     }
@@ -113,23 +116,40 @@ mod tests {
     #[test]
     fn greedy_policies_stay_and_the_others_go_on() {
         let ready = warps(&[(0, 0), (0, 4), (1, 0)]);
-        assert_eq!(picked(IssuePolicy::GreedyOldestCta, &ready, 3), [(0, 0); 3]);
-        assert_eq!(picked(IssuePolicy::GreedyThenOldest, &ready, 3), [(0, 0); 3]);
-        assert_eq!(picked(IssuePolicy::OldestFirst, &ready, 3), [(0, 0); 3]);
-        assert_eq!(picked(IssuePolicy::LooseRoundRobin, &ready, 4), [(0, 0), (0, 4), (1, 0), (0, 0)]);
-        assert_eq!(picked(IssuePolicy::TwoLevel, &ready, 4), [(0, 0), (0, 4), (1, 0), (0, 0)]);
+        for yields in [false, true] {
+            let picked = |which, turns| picked(which, &ready, yields, turns);
+            assert_eq!(picked(IssuePolicy::GreedyThenOldest, 3), [(0, 0); 3]);
+            assert_eq!(picked(IssuePolicy::OldestFirst, 3), [(0, 0); 3]);
+            assert_eq!(picked(IssuePolicy::LooseRoundRobin, 4), [(0, 0), (0, 4), (1, 0), (0, 0)]);
+            assert_eq!(picked(IssuePolicy::TwoLevel, 4), [(0, 0), (0, 4), (1, 0), (0, 0)]);
+        }
     }
 
     #[test]
-    fn when_the_greedy_warp_stops_the_oldest_cta_goes_on_in_turn() {
-        let last = Some(WarpId { cta: 1, warp: 0 });
-        let ready = warps(&[(0, 4), (0, 8), (1, 4)]);
-        assert_eq!(policy(IssuePolicy::GreedyOldestCta).pick(&ready, last), Some(0));
+    fn warps_of_the_oldest_cta_keep_their_turn_until_they_yield() {
+        let ready = warps(&[(0, 0), (0, 4), (0, 8), (1, 0)]);
+        assert_eq!(picked(IssuePolicy::GreedyOldestCta, &ready, false, 3), [(0, 8); 3]);
+        let in_turn = [(0, 8), (0, 4), (0, 0), (0, 8), (0, 4)];
+        assert_eq!(picked(IssuePolicy::GreedyOldestCta, &ready, true, 5), in_turn);
+    }
+
+    #[test]
+    fn of_warps_that_did_not_yield_the_last_one_comes_before_those_that_never_issued() {
+        let mut policy = policy(IssuePolicy::GreedyOldestCta);
+        let ready = warps(&[(0, 0), (0, 4), (0, 8), (1, 0)]);
+        policy.issued(ready[0], false);
+        policy.issued(ready[3], false);
+        // The younger CTA's warp stays while it can; when it can't, the older CTA goes on with the warp that had its turn.
+        assert_eq!(policy.pick(&ready, Some(ready[3])), Some(3));
+        assert_eq!(policy.pick(&ready[..3], Some(ready[3])), Some(0));
+    }
+
+    #[test]
+    fn the_oldest_goes_on_when_the_greedy_warp_stops() {
         let last = Some(WarpId { cta: 0, warp: 4 });
         let ready = warps(&[(0, 0), (0, 8), (1, 4)]);
-        assert_eq!(policy(IssuePolicy::GreedyOldestCta).pick(&ready, last), Some(1));
         assert_eq!(policy(IssuePolicy::GreedyThenOldest).pick(&ready, last), Some(0));
-        assert_eq!(policy(IssuePolicy::OldestFirst).pick(&ready, last), Some(0));
+        assert_eq!(policy(IssuePolicy::LooseRoundRobin).pick(&ready, last), Some(1));
     }
 
     #[test]
