@@ -1,6 +1,8 @@
 //! Throughput of the engine beside the bare limits of the same run: CTAs a second with kernel detail and with CTA detail, and a
 //! binary-heap list scheduler with nothing recorded. Each is the best of several turns, taken in rotation, so that what else
-//! the machine does falls on all of them. Then what recording a CTA costs in memory.
+//! the machine does falls on all of them. Then what recording a CTA costs in memory, and what warps cost.
+
+mod warps;
 
 mod l2;
 
@@ -106,4 +108,5 @@ fn main() {
         println!("  engine, CTA detail    {with_ctas:6.1}  {:.2}", with_ctas / heap);
     }
     l2::compare();
+    warps::print(&device);
 }

@@ -39,6 +39,7 @@ from wavesim.workload import (
     Record,
     Stream,
     Wait,
+    Warps,
 )
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ __all__ = [
     "Stream",
     "Trace",
     "Wait",
+    "Warps",
     "__version__",
     "analyze",
     "device",

@@ -148,6 +148,7 @@ def _simulated(run: Run, change: Change | None) -> tuple[Change, float] | None:
             detail="kernels",
             dispatcher=change.dispatcher,
             first_sms=run.first_sms if change.dispatcher == "hardware" else (),
+            issue=run.issue,
         )
     except (InvalidInput, Deadlock):
         return None

@@ -25,6 +25,7 @@ __all__ = [
     "L2_WINDOWS",
     "LEDGER",
     "SMS",
+    "WARPS",
     "Recorded",
     "Source",
     "Stored",
@@ -120,6 +121,18 @@ L2_WINDOWS: Mapping[str, pl.DataType | type[pl.DataType]] = {
 """``run.l2_windows``: a row a launch whose work is memory and window of time in which it moved
 anything. All windows are equally long, up to 1,024 a run; adds up to ``run.l2``."""
 
+WARPS: Mapping[str, pl.DataType | type[pl.DataType]] = {
+    "kernel": pl.UInt32,  # the launch's number
+    "name": pl.String,
+    "state": pl.String,  # under the profilers' names
+    "kind": pl.String,  # what holds the warp: issue, memory, or sync (other warps)
+    "warp_cycles": pl.Float64,  # SM cycles, added up over its warps
+    "share": pl.Float64,  # of all of the launch
+}
+"""``run.warps``: a row a launch with warp programs and state: ``selected``, ``not_selected``,
+``wait``, ``branch_resolving``, ``long_scoreboard``, ``short_scoreboard``, ``barrier``,
+``math_pipe_throttle``, ``mio_throttle``, ``no_instruction``."""
+
 LEDGER: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "account": pl.String,
     "time_ps": pl.Int64,  # slot time; Int128 where 64 bits are not enough (over 106 days of it)
@@ -151,6 +164,9 @@ class Source(Protocol):
 
     def l2_windows(self) -> pl.DataFrame:
         """``L2_WINDOWS``; empty if they were not recorded."""
+
+    def warps(self) -> pl.DataFrame:
+        """``WARPS``."""
 
     def ledger(self) -> pl.DataFrame:
         """``LEDGER``."""
@@ -192,6 +208,10 @@ class Recorded:
         frame = self.records.l2_windows()
         return pl.DataFrame(schema=L2_WINDOWS) if frame is None else pl.DataFrame(frame)
 
+    def warps(self) -> pl.DataFrame:
+        """A row a launch with warp programs, and state."""
+        return pl.DataFrame(self.records.warps())
+
     def ledger(self) -> pl.DataFrame:
         """A row an account."""
         frame = pl.DataFrame(self.records.ledger()).with_columns(pl.col("time_ps").cast(pl.Int128))
@@ -217,6 +237,8 @@ class Stored:
     """None where no launch has memory work; so are the next two."""
     l2_slice_frame: pl.DataFrame | None = None
     l2_window_frame: pl.DataFrame | None = None
+    warp_frame: pl.DataFrame | None = None
+    """None where no launch has warp programs."""
 
     @classmethod
     def of(cls, source: Source) -> Stored:
@@ -232,6 +254,7 @@ class Stored:
             _unless_empty(source.l2()),
             _unless_empty(source.l2_slices()),
             _unless_empty(source.l2_windows()),
+            _unless_empty(source.warps()),
         )
 
     def kernels(self) -> pl.DataFrame:
@@ -259,6 +282,10 @@ class Stored:
         """A row a launch with memory work and window of time."""
         kept = self.l2_window_frame
         return pl.DataFrame(schema=L2_WINDOWS) if kept is None else kept
+
+    def warps(self) -> pl.DataFrame:
+        """A row a launch with warp programs, and state."""
+        return pl.DataFrame(schema=WARPS) if self.warp_frame is None else self.warp_frame
 
     def ledger(self) -> pl.DataFrame:
         """A row an account."""

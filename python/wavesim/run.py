@@ -24,6 +24,7 @@ __all__ = ["Run"]
 
 Detail = Literal["ctas", "kernels", "memory"]
 Dispatcher = Literal["hardware", "ideal"]
+Issue = Literal["rates", "exact"]
 
 
 class Run:
@@ -33,8 +34,8 @@ class Run:
     are first asked for. Two runs are equal when all their CTAs ran at the same times in the same
     places, told by ``digest``.
 
-    - ``device``, ``program``, ``seed``, ``detail``, ``dispatcher``, ``first_sms``: what was
-      simulated.
+    - ``device``, ``program``, ``seed``, ``detail``, ``dispatcher``, ``first_sms``,
+      ``issue``: what was simulated.
     - ``makespan_ps``, ``makespan_ns``: from the first host issue to the end of the last item.
     - ``slots``: the most CTAs that the device holds at once in this run, were it full.
     - ``digest``: 16 hex digits, equal for equal input on any machine.
@@ -48,6 +49,7 @@ class Run:
     detail: Detail
     dispatcher: Dispatcher
     first_sms: tuple[int, ...]
+    issue: Issue
     makespan_ps: int
     slots: int
     digest: str
@@ -68,6 +70,7 @@ class Run:
         digest: str,
         version: str,
         first_sms: Sequence[int] = (),
+        issue: Issue = "rates",
         notes: Sequence[str] = (),
     ) -> None:
         vars(self).update(
@@ -78,6 +81,7 @@ class Run:
             detail=detail,
             dispatcher=dispatcher,
             first_sms=tuple(first_sms),
+            issue=issue,
             makespan_ps=makespan_ps,
             slots=slots,
             digest=digest,
@@ -152,6 +156,14 @@ class Run:
         if self.detail != "memory":
             why = 'slices and windows were not recorded; simulate with detail="memory" to have them'
             raise InvalidInput(f"detail: {why} (got {self.detail!r})", "detail", self.detail)
+
+    @cached_property
+    def warps(self) -> pl.DataFrame:
+        """A row a launch with warp programs and state of its warps: how long they were in it.
+
+        Columns in ``wavesim.frames.WARPS``.
+        """
+        return self._source.warps()
 
     @cached_property
     def ledger(self) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from wavesim.devices import device as catalogue_device
 from wavesim.errors import InvalidInput
 from wavesim.frames import Recorded
 from wavesim.measured import solve
-from wavesim.run import Detail, Dispatcher, Run
+from wavesim.run import Detail, Dispatcher, Issue, Run
 from wavesim.wire import translated, wire_of
 from wavesim.workload import Kernel, Launch, Measured, Program
 
@@ -26,6 +26,7 @@ def simulate(
     detail: Literal["ctas", "kernels", "memory"] = "ctas",
     dispatcher: Literal["hardware", "ideal"] = "hardware",
     first_sms: Sequence[int] = (),
+    issue: Literal["rates", "exact"] = "rates",
 ) -> Run:
     """Simulate a program, or one launch of a kernel, on a device.
 
@@ -42,6 +43,8 @@ def simulate(
             and one of the left-over TPC that is first among those, in either order. On the device
             that is where earlier launches left off; a log shows it. What is not given follows from
             the seed.
+        issue: how the warps of :class:`wavesim.Warps` share an SM: ``"rates"``, which hold as long
+            as the same CTAs are on it; or ``"exact"``, cycle by cycle, a hundred times as slow.
 
     Raises:
         InvalidInput: a value that can't be, with the path of its field.
@@ -61,6 +64,7 @@ def simulate(
         raise InvalidInput(why, "program", program)
     _one_of("detail", detail, get_args(Detail))
     _one_of("dispatcher", dispatcher, get_args(Dispatcher))
+    _one_of("issue", issue, get_args(Issue))
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
         raise InvalidInput(f"seed: must be from 0 to 2^64 - 1 (got {seed!r})", "seed", seed)
     first = _first_sms(first_sms, target)
@@ -71,7 +75,7 @@ def simulate(
         wire, notes = wire_of(whole, solved.works), solved.notes
     try:
         records = _wavesim.simulate(
-            target.machine, wire.program, wire.arrays, seed, detail, dispatcher, first
+            target.machine, wire.program, wire.arrays, seed, detail, dispatcher, first, issue
         )
     except InvalidInput as error:
         found = translated(error, wire.paths)
@@ -84,6 +88,7 @@ def simulate(
         detail=detail,
         dispatcher=dispatcher,
         first_sms=first,
+        issue=issue,
         makespan_ps=records.makespan_ps,
         slots=records.slots,
         digest=records.digest,

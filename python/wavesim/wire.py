@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Wire", "check_kernel", "single_launch", "translated", "wire_of"]
 
-_ENGINE_KINDS = {"lognormal": "log_normal", "streamed": "stream"}
+_ENGINE_KINDS = {"lognormal": "log_normal", "streamed": "stream", "warp_programs": "warps"}
 _ACCESS_TIMES = ("startup", "overhead", "finish")
+_WORDS = {"await": "wait", "barrier": "barrier", "branch": "branch"}
 _EMPTY = {"duration": {"constant": {"ns": 0.0}}}
 _KERNEL = re.compile(r"^(?:program\.)?kernels\[(\d+)\]")
 _TAG = re.compile(
-    r"\.(?:launch|record|wait|copy|graph|persistent|grid_sync|access"
+    r"\.(?:launch|record|wait|copy|graph|persistent|grid_sync|access|warps"
+    r"|(?<=\]\.)(?:arithmetic|tensor|shared|load|store|loop)(?=\.)|from(?=\.)"
     r"|(?<=\.pattern\.)(?:stream|reuse|panels|attention|strided|random|listed|broadcast|chase)"
     r"|chain(?=\.(?:before|after|needs))|duration(?=\.\w))\b"
 )
@@ -162,11 +164,13 @@ def _work(work: Any, arrays: list[Array]) -> dict[str, Any]:
             needs = {"lists": {"arrays": list(range(first, len(arrays)))}}
         before, after = _duration(work.before, arrays), _duration(work.after, arrays)
         return {"chain": {"before": before, "after": after, "needs": needs}}
-    if work.kind == "access":
-        return {"access": _access(work, arrays)}
-    if work.kind == "grid_sync":
-        return {"grid_sync": {"rounds": work.rounds, "duration": _duration(work.duration, arrays)}}
+    if work.kind in _ENCODERS:
+        return {_ENGINE_KINDS.get(work.kind, work.kind): _ENCODERS[work.kind](work, arrays)}
     return _EMPTY
+
+
+def _grid_sync(work: Any, arrays: list[Array]) -> dict[str, Any]:
+    return {"rounds": work.rounds, "duration": _duration(work.duration, arrays)}
 
 
 def _access(work: Any, arrays: list[Array]) -> dict[str, Any]:
@@ -185,6 +189,31 @@ def _access(work: Any, arrays: list[Array]) -> dict[str, Any]:
     return {"pattern": {kind: pattern}, **fields, **times, "cold": cold}
 
 
+def _warps(work: Any, arrays: list[Array]) -> dict[str, Any]:
+    order = None
+    if work.order is not None:
+        arrays.append(work.order.array)
+        order = len(arrays) - 1
+    programs = [[_segment(segment) for segment in program] for program in work.programs]
+    times = {name: {"cycles": getattr(work, f"{name}_cycles")} for name in ("startup", "finish")}
+    return {"programs": programs, "order": order, **times}
+
+
+def _segment(segment: Any) -> Any:
+    fields = dict(segment.__dict__)
+    kind = fields.pop("kind")
+    if kind in _WORDS:
+        return _WORDS[kind]
+    if kind == "loop":
+        fields["body"] = [_segment(inner) for inner in segment.body]
+    elif kind == "shared":
+        fields["kind"] = fields.pop("access")
+    elif kind == "load":
+        sources = {name: fields.pop(name) for name in ("footprint_bytes", "latency_cycles")}
+        fields["from"] = {name: value for name, value in sources.items() if value is not None}
+    return {kind: fields}
+
+
 def _duration(duration: Duration, arrays: list[Array]) -> dict[str, Any]:
     kind = duration.__dict__["kind"]
     if isinstance(duration, PerCta):
@@ -199,3 +228,6 @@ def _duration(duration: Duration, arrays: list[Array]) -> dict[str, Any]:
     if isinstance(duration, Bimodal):
         fields["high_share"] = duration.high_share
     return {_ENGINE_KINDS.get(kind, kind): fields}
+
+
+_ENCODERS = {"access": _access, "warp_programs": _warps, "grid_sync": _grid_sync}

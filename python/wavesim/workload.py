@@ -18,6 +18,7 @@ from wavesim.devices import Device
 from wavesim.durations import AnyDuration, Duration, PerCta, Time, for_count
 from wavesim.errors import InvalidInput
 from wavesim.spec import TAGS, CtaNumbers, Editable, Spec
+from wavesim.warps import Warps
 from wavesim.wire import Wire, check_kernel, wire_of
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Record",
     "Stream",
     "Wait",
+    "Warps",
     "Work",
 ]
 
@@ -176,7 +178,7 @@ class Measured(Editable, Spec):
 
 
 Work = Annotated[
-    AnyDuration | Persistent | GridSync | Chain | Access | Measured,
+    AnyDuration | Persistent | GridSync | Chain | Access | Warps | Measured,
     Field(discriminator="kind"),
 ]
 """What the CTAs of a kernel do; in files told by ``kind``."""
@@ -201,7 +203,8 @@ class Kernel(Editable, Spec):
             away by then. For work that is a :class:`Duration`.
         name: for people; need not be unique.
         work: what a CTA does: a :class:`Duration`, or one of :class:`Persistent`,
-            :class:`GridSync`, :class:`Chain`, :class:`Access` and :class:`Measured`.
+            :class:`GridSync`, :class:`Chain`, :class:`Access`, :class:`Warps` and
+            :class:`Measured`.
 
     What only a device can say, such as that no SM holds a CTA of this size, is said when the kernel
     is simulated.
@@ -228,7 +231,7 @@ class Kernel(Editable, Spec):
             grid: int | Sequence[int],
             block: int | Sequence[int] = 256,
             *,
-            work: Duration | Persistent | GridSync | Chain | Access | Measured,
+            work: Duration | Persistent | GridSync | Chain | Access | Warps | Measured,
             registers: int = 32,
             shared_memory: int = 0,
             cluster: int = 1,
@@ -253,7 +256,7 @@ class Kernel(Editable, Spec):
                     self.__dict__["work"] = work.edited(duration=duration)
             elif isinstance(work, Chain):
                 self.__dict__["work"] = work.for_ctas(self.ctas)
-            elif isinstance(work, Access):
+            elif isinstance(work, Access | Warps):
                 work.check_ctas(self.ctas)
         except InvalidInput as error:
             field = "work" if error.field is None else f"work.{error.field}"

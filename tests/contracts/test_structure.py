@@ -30,7 +30,7 @@ LAYERS = [
     {"errors", "text", "_wavesim"},
     {"spec"},
     {"devices", "durations"},
-    {"access", "wire"},
+    {"access", "warps", "wire"},
     {"workload"},
     {"frames", "measured"},
     {"run"},

@@ -1,6 +1,7 @@
 """The small programs whose digests are kept: between them they use every part of the model."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import wavesim
 from wavesim import (
@@ -17,7 +18,9 @@ from wavesim import (
     Record,
     Stream,
     Wait,
+    Warps,
 )
+from wavesim.warps import Arithmetic, Barrier, Load, Loop, Shared
 
 UNEVEN = Duration.lognormal(mean_ns=3_000, cv=0.4)
 
@@ -129,6 +132,20 @@ def protected() -> wavesim.Run:
     return wavesim.simulate(device, Kernel(864, 256, work=work), detail="memory")
 
 
+def _warps(issue: Literal["rates", "exact"]) -> wavesim.Run:
+    turn = [Load(footprint_bytes=2**24), Shared("store"), Barrier(), Arithmetic(24, 2)]
+    work = Warps([[Loop(40, turn)], [Loop(60, [Arithmetic(32)])]])
+    return wavesim.simulate("h200", Kernel(500, 128, work=work), seed=3, issue=issue)
+
+
+def warps_at_rates() -> wavesim.Run:
+    return _warps("rates")
+
+
+def warps_exactly() -> wavesim.Run:
+    return _warps("exact")
+
+
 def xcds() -> wavesim.Run:
     return wavesim.simulate("mi300x", Kernel(4_000, 256, work=UNEVEN), seed=1)
 
@@ -155,6 +172,8 @@ PROGRAMS: dict[str, Callable[[], wavesim.Run]] = {
         memory,
         gathers,
         protected,
+        warps_at_rates,
+        warps_exactly,
         xcds,
         scaled,
     )

@@ -17,6 +17,7 @@ from wavesim.devices.parts import (
     Clock,
     Dispatch,
     Dram,
+    IssueTimings,
     LaunchTimings,
     Limits,
     Provenance,
@@ -28,7 +29,7 @@ from wavesim.spec import Spec
 
 __all__ = ["Device"]
 
-_WORDS = ("dispatch.deal", "l2.replacement", "l2.write_policy")
+_WORDS = ("dispatch.deal", "issue.policy", "l2.replacement", "l2.write_policy")
 """Fields of a device's parts that are words."""
 
 
@@ -53,6 +54,7 @@ class Device(Spec):
     dispatch: Dispatch
     launch: LaunchTimings
     sync: SyncTimings
+    issue: IssueTimings
     l2: L2
     dram: Dram
     provenance: Mapping[str, Provenance]
@@ -92,7 +94,7 @@ class Device(Spec):
         ``topology.gpcs`` stands for the whole list of GPCs; its entry is the number of SMs of each.
         """
         found: dict[str, Any] = {}
-        for part in ("limits", "clock", "dispatch", "launch", "sync", "l2", "dram"):
+        for part in ("limits", "clock", "dispatch", "launch", "sync", "issue", "l2", "dram"):
             for field, value in getattr(self, part):
                 if value is not None and not isinstance(value, str):
                     found[f"{part}.{field}"] = value

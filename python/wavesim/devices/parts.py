@@ -20,6 +20,7 @@ __all__ = [
     "Dram",
     "Gpc",
     "Group",
+    "IssueTimings",
     "LaunchTimings",
     "Limits",
     "Provenance",
@@ -240,6 +241,53 @@ class SyncTimings(Spec):
     """From a poll's answer to the next poll."""
     barrier_leave_cycles: FiniteFloat
     """From the answer that lets a CTA pass to the start of its next work."""
+
+
+class IssueTimings(Spec):
+    """How warps share an SM; cycles are SM cycles."""
+
+    policy: Literal[
+        "greedy_oldest_cta",
+        "greedy_then_oldest",
+        "oldest_first",
+        "loose_round_robin",
+        "two_level",
+    ]
+    """Which of the warps that could issue does: the same as long as it can, then the oldest CTA's
+    in turn; the same, then the oldest; the oldest; one after the other; a few in turn, of which
+    one that waits for memory makes room for another."""
+    fma_latency_cycles: Count
+    """From a multiply-add to one that needs its result."""
+    alu_interval_cycles: Count
+    """How long an instruction of a pipe with half of the lanes keeps it."""
+    tensor_interval_cycles: Count
+    """How long a tensor-core instruction (16 x 8 x 16, half precision) keeps the tensor core."""
+    tensor_latency_cycles: Count
+    """From one to the next on the same accumulator."""
+    branch_cycles: Count
+    """From a taken branch to the warp's next instruction."""
+    branch_slots: Count
+    """Issue slots that a taken branch costs its sub-partition beside its own."""
+    untaken_branch_cycles: Count
+    """From a branch that is not taken to the warp's next instruction."""
+    memory_interval_cycles: Count
+    """Between two memory instructions of one sub-partition."""
+    shared_service_cycles: FiniteFloat
+    """What a load or store to shared memory costs the SM's memory unit."""
+    constant_service_cycles: FiniteFloat
+    """What a load of constants costs it."""
+    global_service_cycles: FiniteFloat
+    """What a load or store to global memory costs it."""
+    barrier_service_cycles: FiniteFloat
+    """What the arrival of a warp at a barrier costs the unit that counts them."""
+    shared_latency_cycles: Count
+    """A load from shared memory, once served."""
+    constant_latency_cycles: Count
+    """A load of constants, once served."""
+    barrier_latency_cycles: Count
+    """From the last arrival at a barrier to the next instruction of a warp."""
+    l2_spread_cycles: FiniteFloat
+    """How far the latency of a load from L2 is from its mean, at most."""
 
 
 class L2(Spec):

@@ -49,6 +49,8 @@ class _Encoder:
             return {_DEVICE: self.devices.index(value)}
         if isinstance(value, Spec):
             return {name: self.plain(getattr(value, name)) for name in type(value).model_fields}
+        if isinstance(value, tuple):
+            return [self.plain(part) for part in value]
         return value
 
 
@@ -99,6 +101,8 @@ def decode_program(encoded: Mapping[str, Any], numbers: pl.DataFrame | None) -> 
 
 
 def _restored(value: Any, lists: Sequence[Numbers], devices: Sequence[Device]) -> Any:
+    if isinstance(value, list):
+        return [_restored(part, lists, devices) for part in value]
     if not isinstance(value, dict):
         return value
     if value.keys() == {_LIST}:

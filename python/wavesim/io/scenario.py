@@ -29,10 +29,12 @@ __all__ = ["Scenario", "read_scenario"]
 
 Detail = Literal["ctas", "kernels", "memory"]
 Dispatcher = Literal["hardware", "ideal"]
+Issue = Literal["rates", "exact"]
 
 _DETAILS = ("ctas", "kernels", "memory")
 _DISPATCHERS = ("hardware", "ideal")
-_KEYS = ("device", "seed", "detail", "dispatcher", "kernels", "streams", "program")
+_ISSUES = ("rates", "exact")
+_KEYS = ("device", "seed", "detail", "dispatcher", "issue", "kernels", "streams", "program")
 _ITEM_KINDS = ("launch", "record", "wait", "copy_ns", "graph")
 _ITEM = re.compile(r"\.?items\[(\d+)\]\.?")
 _MOST_REPEATS = 100_000
@@ -47,6 +49,7 @@ class Scenario:
     seed: int = 0
     detail: Detail = "ctas"
     dispatcher: Dispatcher = "hardware"
+    issue: Issue = "rates"
 
     def simulate(self, seed: int | None = None, detail: Detail | None = None) -> Run:
         """Simulate it; ``seed`` and ``detail`` replace the file's."""
@@ -56,6 +59,7 @@ class Scenario:
             seed=self.seed if seed is None else seed,
             detail=self.detail if detail is None else detail,
             dispatcher=self.dispatcher,
+            issue=self.issue,
         )
 
 
@@ -97,6 +101,7 @@ def scenario(values: Mapping[str, object], folder: Path = Path()) -> Scenario:
         seed=table.get("seed", int, 0),
         detail=cast(Detail, _choice(table, "detail", _DETAILS, "ctas")),
         dispatcher=cast(Dispatcher, _choice(table, "dispatcher", _DISPATCHERS, "hardware")),
+        issue=cast(Issue, _choice(table, "issue", _ISSUES, "rates")),
     )
 
 

@@ -19,7 +19,7 @@ import polars as pl
 
 from wavesim.devices import Device
 from wavesim.errors import InvalidInput, UnsupportedFile
-from wavesim.frames import CTAS, KERNELS, L2, L2_SLICES, L2_WINDOWS, LEDGER, SMS, Stored
+from wavesim.frames import CTAS, KERNELS, L2, L2_SLICES, L2_WINDOWS, LEDGER, SMS, WARPS, Stored
 from wavesim.io.atomic import atomic_folder
 from wavesim.io.programs import decode_program, encode_program
 from wavesim.run import Run
@@ -33,6 +33,7 @@ NUMBERS = "numbers.parquet"
 FRAMES = {field.name: field.name.removesuffix("_frame") + "s.parquet" for field in fields(Stored)}
 FRAMES |= {
     "l2_frame": "l2.parquet",
+    "warp_frame": "warps.parquet",
     "ledger_frame": "ledger.parquet",
     "timeline_frame": "timeline.parquet",
 }
@@ -45,9 +46,10 @@ _COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "l2_frame": L2,
     "l2_slice_frame": L2_SLICES,
     "l2_window_frame": L2_WINDOWS,
+    "warp_frame": WARPS,
     "ledger_frame": LEDGER,
 }
-_OPTIONAL = ("cta_frame", "l2_frame", "l2_slice_frame", "l2_window_frame")
+_OPTIONAL = ("cta_frame", "l2_frame", "l2_slice_frame", "l2_window_frame", "warp_frame")
 _NAMES = {MANIFEST, NUMBERS, *FRAMES.values()}
 
 
@@ -82,6 +84,7 @@ def save(run: Run, folder: str | os.PathLike[str]) -> None:
             "detail": run.detail,
             "dispatcher": run.dispatcher,
             "first_sms": run.first_sms,
+            "issue": run.issue,
             "makespan_ps": run.makespan_ps,
             "slots": run.slots,
             "digest": run.digest,
@@ -125,6 +128,7 @@ def load(folder: str | os.PathLike[str]) -> Run:
             detail=manifest["detail"],
             dispatcher=manifest["dispatcher"],
             first_sms=manifest.get("first_sms", ()),
+            issue=manifest.get("issue", "rates"),
             makespan_ps=manifest["makespan_ps"],
             slots=manifest["slots"],
             digest=manifest["digest"],

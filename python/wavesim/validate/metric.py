@@ -42,6 +42,7 @@ MEASURES: dict[str, Measure] = {
         Measure("median_us", "time", tick=0.3),
         Measure("device_us", "time", tick=0.3),
         Measure("cycles_per_load", "count"),
+        Measure("mean_cycles", "count"),
         Measure("dram_bytes", "count"),
         Measure("hit_share", "share"),
         Measure("sm_sectors", "count"),

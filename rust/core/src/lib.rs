@@ -44,4 +44,4 @@ pub mod simulate;
 pub mod workload;
 
 pub use error::{Error, Result};
-pub use simulate::{Detail, Dispatcher, Options, shape_of, simulate};
+pub use simulate::{Detail, Dispatcher, IssueMode, Options, shape_of, simulate};

@@ -33,6 +33,17 @@ pub enum Dispatcher {
     Ideal,
 }
 
+/// How warps that run programs share an SM.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IssueMode {
+    /// At rates that hold as long as the same CTAs are on the SM.
+    #[default]
+    Rates,
+    /// Cycle by cycle.
+    Exact,
+}
+
 /// What a run may choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -43,6 +54,8 @@ pub struct Options {
     pub detail: Detail,
     /// Which dispatcher.
     pub dispatcher: Dispatcher,
+    /// How warps that run programs share an SM.
+    pub issue: IssueMode,
     /// Where the hardware's dispatcher begins: an SM of the GPC that it visits first, and one of the left-over TPC that is
     /// first among those, in either order. What is not given follows from the seed.
     ///

@@ -189,7 +189,7 @@ fn every_device_of_the_catalogue_is_valid_and_says_where_its_numbers_are_from() 
         assert_eq!(Device::from_json(&device.to_json()).unwrap(), device, "{name}");
         let json: serde_json::Value = serde_json::from_str(&device.to_json()).unwrap();
         let mut paths = Vec::new();
-        for part in ["topology", "limits", "clock", "dispatch", "launch", "sync", "l2", "dram"] {
+        for part in ["topology", "limits", "clock", "dispatch", "launch", "sync", "issue", "l2", "dram"] {
             leaves(&json[part], part.to_owned(), &mut paths);
         }
         for path in paths {

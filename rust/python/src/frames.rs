@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use wavesim::device::{Device, Occupancy};
 use wavesim::engine::Time;
-use wavesim::records::{Account, CtaColumns, KernelColumns, Ledger, SmColumns};
+use wavesim::records::{Account, CtaColumns, KernelColumns, Ledger, SmColumns, State, WarpColumns};
 use wavesim::simulate::shape_of;
 use wavesim::workload::{Kernel, Program};
 
@@ -98,6 +98,22 @@ pub(crate) fn sms(columns: SmColumns, slots: u64, makespan: Time) -> RecordBatch
         ("active_ns", nanoseconds(columns.active)),
         ("utilization", utilization),
         ("last_end_ns", nanoseconds(columns.last_end)),
+    ])
+}
+
+/// One row a launch with warp programs, and state of its warps.
+pub(crate) fn warps(columns: &WarpColumns, names: &[String]) -> RecordBatch {
+    let rows = || columns.cycles.iter().enumerate().flat_map(|(row, _)| State::ALL.map(|state| (row, state)));
+    let cycles = |(row, state): (usize, State)| columns.cycles[row][state as usize];
+    let all = |row: usize| columns.cycles[row].iter().sum::<f64>();
+    let share = |(row, state)| if all(row) > 0.0 { cycles((row, state)) / all(row) } else { 0.0 };
+    batch([
+        ("kernel", column::<UInt32Type, _>(rows().map(|(row, _)| columns.kernel[row]).collect(), |id| id.0)),
+        ("name", Arc::new(StringArray::from_iter_values(rows().map(|(row, _)| &names[row])))),
+        ("state", Arc::new(StringArray::from_iter_values(rows().map(|(_, state)| state.name())))),
+        ("kind", Arc::new(StringArray::from_iter_values(rows().map(|(_, state)| state.kind())))),
+        ("warp_cycles", floats(rows().map(cycles))),
+        ("share", floats(rows().map(share))),
     ])
 }
 

@@ -32,6 +32,7 @@ pub(crate) struct RunRecords {
     l2: Lazy,
     l2_slices: Option<Lazy>,
     l2_windows: Option<Lazy>,
+    warps: Lazy,
     ledger: Ledger,
     slots: u64,
     makespan: wavesim::engine::Time,
@@ -40,10 +41,13 @@ pub(crate) struct RunRecords {
 
 impl RunRecords {
     fn new(records: Records, machine: &Machine, program: Program) -> Self {
-        let Records { kernels, ctas, sms, l2, l2_slices, l2_windows, ledger, slots, makespan, digest } = records;
+        let Records { kernels, ctas, sms, l2, l2_slices, l2_windows, warps, ledger, slots, makespan, digest } = records;
         let device = Arc::clone(&machine.device);
         let names: Vec<String> = l2.spec.iter().map(|&spec| program.kernels[spec as usize].name.clone()).collect();
+        let launched: Vec<String> =
+            warps.spec.iter().map(|&spec| program.kernels[spec as usize].name.clone()).collect();
         Self {
+            warps: lazy(move || frames::warps(&warps, &launched)),
             l2: lazy(move || l2_frames::l2(l2, &names)),
             l2_slices: l2_slices.map(|slices| lazy(|| l2_frames::l2_slices(slices))),
             l2_windows: l2_windows.map(|windows| lazy(|| l2_frames::l2_windows(windows))),
@@ -90,6 +94,11 @@ impl RunRecords {
         self.l2_windows.as_ref().map(|windows| RecordBatch::clone(windows).into())
     }
 
+    /// One row a launch with warp programs, and state of its warps.
+    fn warps(&self) -> Frame {
+        RecordBatch::clone(&self.warps).into()
+    }
+
     /// One row an account; `time_ps` is a decimal without fraction.
     fn ledger(&self) -> Frame {
         frames::ledger(&self.ledger).into()
@@ -123,7 +132,7 @@ impl RunRecords {
 }
 
 /// Simulates a program on a machine. `detail` is `kernels`, `ctas` or `memory`, `dispatcher` is `hardware` or `ideal`; `first_sms` are
-/// up to two SMs.
+/// up to two SMs, `issue` is `rates` or `exact`.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn simulate(
@@ -135,11 +144,13 @@ pub(crate) fn simulate(
     detail: &str,
     dispatcher: &str,
     first_sms: Vec<u16>,
+    issue: &str,
 ) -> PyResult<RunRecords> {
     let options = Options {
         seed,
         detail: choice("detail", detail)?,
         dispatcher: choice("dispatcher", dispatcher)?,
+        issue: choice("issue", issue)?,
         first_sms: [0, 1].map(|i| first_sms.get(i).copied().map(SmId)),
     };
     let numbers: Vec<&[f64]> = arrays.iter().map(Numbers::as_slice).collect();

@@ -5,6 +5,7 @@ from __future__ import annotations
 from wavesim.validate.families import (
     clusters,
     empty,
+    issue,
     launches,
     memory,
     persistent,
@@ -17,18 +18,17 @@ __all__ = ["FAMILIES", "NOT_MODELLED", "Family"]
 
 FAMILIES: dict[str, Family] = {
     family.name: family
-    for module in (empty, spin, persistent, clusters, several, launches, memory)
+    for module in (empty, spin, persistent, clusters, several, launches, memory, issue)
     for family in module.FAMILIES
 }
 """Every experiment that is simulated, by name."""
 
 _BOTH = "the model has memory and arithmetic apart: work that is both has no form yet"
-_ISSUE = "the model has no warp issue: how warps share a scheduler is not simulated"
+_PROFILED = "profiled runs of `fma`: counters, and no time of a block"
 
 NOT_MODELLED: dict[str, str] = {
     **dict.fromkeys(
         (
-            "mixed",
             "cublas_gemm",
             "triton_gemm",
             "triton_tiles",
@@ -38,6 +38,6 @@ NOT_MODELLED: dict[str, str] = {
         ),
         _BOTH,
     ),
-    **dict.fromkeys(("fma", "fma1", "fma4", "smem_barrier"), _ISSUE),
+    **dict.fromkeys(("fma1", "fma4"), _PROFILED),
 }
 """Experiments and tables that are known and not simulated, and why."""

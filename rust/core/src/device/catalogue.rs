@@ -1,7 +1,7 @@
 //! The known devices: one TOML file each, in `catalogue/`.
 //!
 //! A file holds what is known of the device. `[topology] gpc_sizes` stands for GPCs whose SM numbers are dealt in pairs, and
-//! `like = "h200"` there for that device's list. `like` in `[dispatch]`, `[launch]`, `[l2]` or `[dram]` takes the fields that
+//! `like = "h200"` there for that device's list. `like` in `[dispatch]`, `[launch]`, `[sync]`, `[issue]`, `[l2]` or `[dram]` takes the fields that
 //! the file does not give from that device, and marks them as assumed. Limits follow from the compute capability.
 
 use std::sync::{LazyLock, OnceLock};
@@ -125,7 +125,7 @@ pub fn generic(capability: &ComputeCapability, title: &str, sms: usize) -> Resul
     }
     device.compute_capability = capability.clone();
     device.limits = Limits::of(&known)?;
-    device.provenance = ["topology", "limits", "clock", "dispatch", "launch", "sync", "l2", "dram"]
+    device.provenance = ["topology", "limits", "clock", "dispatch", "launch", "sync", "issue", "l2", "dram"]
         .into_iter()
         .map(|part| {
             let source = if part == "limits" {
@@ -205,7 +205,7 @@ fn load(short: &str) -> &'static Device {
 fn expand(file: &mut Value) -> Result<()> {
     let fields = object(file, "device")?;
     fields.remove("aliases");
-    for part in ["dispatch", "launch", "sync", "l2", "dram"] {
+    for part in ["dispatch", "launch", "sync", "issue", "l2", "dram"] {
         let given = object(fields.entry(part).or_insert_with(|| Value::Object(Map::new())), part)?;
         let Some(like) = given.remove("like") else { continue };
         let like = like.as_str().unwrap_or_default().to_owned();

@@ -17,6 +17,7 @@
 pub mod catalogue;
 mod clock;
 mod dispatch;
+mod issue;
 mod launch;
 mod limits;
 mod memory;
@@ -32,6 +33,7 @@ use serde::{Deserialize, Serialize};
 
 pub use clock::Clock;
 pub use dispatch::{Deal, Dispatch};
+pub use issue::{IssuePolicy, IssueTimings};
 pub use launch::LaunchTimings;
 pub use limits::{ComputeCapability, Limits, Vendor};
 pub use memory::{Dram, L2, Replacement, WritePolicy};
@@ -66,6 +68,8 @@ pub struct Device {
     pub launch: LaunchTimings,
     /// How long CTAs take to hear of each other.
     pub sync: SyncTimings,
+    /// How warps share an SM.
+    pub issue: IssueTimings,
     /// The last cache before memory.
     pub l2: L2,
     /// The device's memory.
@@ -123,6 +127,7 @@ impl Device {
         self.dispatch.validate().map_err(|e| e.within("dispatch"))?;
         self.launch.validate().map_err(|e| e.within("launch"))?;
         self.sync.validate().map_err(|e| e.within("sync"))?;
+        self.issue.validate().map_err(|e| e.within("issue"))?;
         self.l2.validate().map_err(|e| e.within("l2"))?;
         self.dram.validate().map_err(|e| e.within("dram"))?;
         let halves = self.l2.halves;

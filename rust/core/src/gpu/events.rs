@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use crate::engine::Time;
-use crate::ids::{CtaId, Id, KernelId};
+use crate::ids::{CtaId, Id, KernelId, SmId};
 use crate::records::Account;
 
 use super::dispatcher::{Placement, Returning};
@@ -180,6 +180,12 @@ impl<P: Dispatch> Machine<'_, P> {
                     return self.steps.push(at, place.0);
                 }
             }
+            Next::Warps => {
+                let warps = self.warps.as_mut().expect("a program with warp programs has warps");
+                if !warps.step(resident.kernel, resident.cta, place, now) {
+                    return self.on_sm_change(place.sm(), now);
+                }
+            }
             Next::End => {}
         }
         if run.sync.wakes() {
@@ -221,6 +227,16 @@ impl<P: Dispatch> Machine<'_, P> {
         for (at, place) in self.woken.drain(..) {
             self.steps.push(at, place.0);
         }
+    }
+
+    /// Something changes on an SM whose warps run programs.
+    pub(super) fn on_sm_change(&mut self, sm: SmId, now: Time) {
+        let Some(warps) = &mut self.warps else { return };
+        warps.change(sm, now, &mut self.woken);
+        if let Some(at) = warps.due(sm) {
+            self.steps.push(at, warps.event_of(sm));
+        }
+        self.wake();
     }
 
     /// Whether a slot of this kernel that comes back at `back` can be given away already now: if the kernel is plain and has

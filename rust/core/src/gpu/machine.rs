@@ -22,6 +22,7 @@ use super::outcome;
 use super::policy::Dispatch;
 use super::sm::{Place, Sms};
 use super::sync::Sync;
+use super::warp::Warps;
 use super::work::Sampler;
 
 /// Something that happens to few: host calls, kernels, copies. What happens to CTAs has a queue of its own.
@@ -100,6 +101,7 @@ pub(super) struct Machine<'a, P> {
     pub(super) runs: IdVec<KernelId, Run<'a>>,
     /// Only if the program has work for it.
     pub(super) memory: Option<Memory<'a>>,
+    pub(super) warps: Option<Warps<'a>>,
     /// What CTAs do next: they end, or ask their process for the next step.
     pub(super) steps: EventQueue,
     pub(super) happenings: BinaryHeap<Reverse<(Time, u64, Happening)>>,
@@ -130,6 +132,8 @@ pub(super) struct Machine<'a, P> {
 
 /// How many events pass between two looks at whether the caller wants to stop.
 const EVENTS_BETWEEN_CHECKS: u32 = 1 << 16;
+/// The same where each can take milliseconds: warps are stepped.
+const CHANGES_BETWEEN_CHECKS: u32 = 64;
 
 impl<'a, P: Dispatch> Machine<'a, P> {
     pub(super) fn new(
@@ -191,6 +195,8 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         let sms = Sms::new(device, shapes);
         let launches = runs.values().map(|run| run.spec);
         let memory = Memory::new(device, program, launches, arrays, sms.places(), options);
+        let launches = runs.values().map(|run| run.spec);
+        let warps = Warps::new(device, program, launches, arrays, options.issue, sms.places());
         Ok(Self {
             program,
             timings: Timings::new(device),
@@ -199,6 +205,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             sms,
             runs,
             memory,
+            warps,
             steps: EventQueue::new(),
             happenings: BinaryHeap::new(),
             limit: Time::ZERO,
@@ -272,7 +279,8 @@ impl<'a, P: Dispatch> Machine<'a, P> {
     /// Lets happen what concerns single CTAs, until something else is due or it is time for a look at the caller. At equal
     /// times, kernels and visits of the dispatcher come before slots that come back, and these before CTAs.
     fn run_ctas(&mut self) {
-        for _ in 0..EVENTS_BETWEEN_CHECKS {
+        let events = if self.warps.is_some() { CHANGES_BETWEEN_CHECKS } else { EVENTS_BETWEEN_CHECKS };
+        for _ in 0..events {
             let mut returning = Time::MAX;
             if let Some(slot) = self.dispatcher.returning.front() {
                 returning = slot.at;
@@ -291,8 +299,11 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             }
             if returning <= step {
                 self.on_return(now);
-            } else if let Some((_, place)) = self.steps.pop() {
-                self.on_step(Place(place), now);
+            } else if let Some((_, event)) = self.steps.pop() {
+                match self.warps.as_ref().and_then(|warps| warps.sm_of(event)) {
+                    Some(sm) => self.on_sm_change(sm, now),
+                    None => self.on_step(Place(event), now),
+                }
             }
         }
     }
@@ -361,6 +372,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             l2: outcome::l2(&self.runs, self.memory.as_ref()),
             l2_slices,
             l2_windows,
+            warps: outcome::warps(&self.runs, self.warps.as_ref()),
             ledger: books.close(self.makespan, slots),
             slots,
             makespan: self.makespan,

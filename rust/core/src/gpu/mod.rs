@@ -25,6 +25,7 @@ mod outcome;
 mod policy;
 mod sm;
 mod sync;
+mod warp;
 mod word;
 mod work;
 

@@ -2,11 +2,12 @@
 
 use crate::device::Device;
 use crate::ids::{IdVec, KernelId, SmId};
-use crate::records::{KernelColumns, L2Columns, SmColumns};
+use crate::records::{KernelColumns, L2Columns, SmColumns, WarpColumns};
 
 use super::kernel::Run;
 use super::memory::Memory;
 use super::sm::Sms;
+use super::warp::Warps;
 
 /// A row a launch.
 pub(super) fn kernels(runs: &IdVec<KernelId, Run<'_>>, sms: usize) -> KernelColumns {
@@ -40,6 +41,19 @@ pub(super) fn l2(runs: &IdVec<KernelId, Run<'_>>, memory: Option<&Memory<'_>>) -
             columns.kernel.push(id);
             columns.spec.push(run.spec as u32);
             columns.traffic.push(traffic);
+        }
+    }
+    columns
+}
+
+/// A row a launch whose CTAs run warp programs.
+pub(super) fn warps(runs: &IdVec<KernelId, Run<'_>>, warps: Option<&Warps<'_>>) -> WarpColumns {
+    let mut columns = WarpColumns::default();
+    for (id, run) in runs.iter() {
+        if let Some(cycles) = warps.and_then(|warps| warps.states(id)) {
+            columns.kernel.push(id);
+            columns.spec.push(run.spec as u32);
+            columns.cycles.push(cycles);
         }
     }
     columns

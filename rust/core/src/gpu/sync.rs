@@ -28,6 +28,8 @@ pub(crate) enum Sync {
     Chain(Chain),
     /// Each moves memory.
     Memory,
+    /// The warps of each run a program.
+    Warps,
 }
 
 /// What a CTA does next.
@@ -41,6 +43,8 @@ pub(crate) enum Next {
     Waits,
     /// Memory says when.
     Memory,
+    /// What else is on its SM says when.
+    Warps,
 }
 
 impl Sync {
@@ -73,6 +77,7 @@ impl Sync {
                 Self::Chain(Chain::new(after, needs, arrays, Word::new(device)))
             }
             Work::Access(_) => Self::Memory,
+            Work::Warps(_) => Self::Warps,
             Work::GridSync { rounds, .. } => Self::Barrier(Barrier::new(rounds, kernel.ctas(), device)),
         })
     }
@@ -82,7 +87,7 @@ impl Sync {
     pub(crate) fn work(&self, sampler: &mut Sampler<'_>) -> Time {
         match self {
             Self::None | Self::Barrier(_) | Self::Chain(_) => sampler.next(),
-            Self::Static(_) | Self::Counter(_) | Self::Memory => Time::LONGEST,
+            Self::Static(_) | Self::Counter(_) | Self::Memory | Self::Warps => Time::LONGEST,
         }
     }
 
@@ -91,7 +96,7 @@ impl Sync {
     pub(crate) fn begin(&mut self, cta: u32, sm: SmId, at: Time, work: Time) -> Time {
         match self {
             Self::None | Self::Chain(_) => at + work,
-            Self::Memory => at,
+            Self::Memory | Self::Warps => at,
             Self::Static(tasks) => at + tasks.of(cta),
             Self::Counter(counter) => at + counter.startup + counter.word.way(sm),
             Self::Barrier(barrier) => barrier.begin(cta, sm, at, work),
@@ -114,6 +119,7 @@ impl Sync {
             Self::Barrier(barrier) => barrier.next(cta, place, now, woken),
             Self::Chain(chain) => chain.next(cta, place, now),
             Self::Memory => Next::Memory,
+            Self::Warps => Next::Warps,
         }
     }
 

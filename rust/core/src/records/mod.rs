@@ -4,12 +4,14 @@ pub mod columns;
 pub mod digest;
 pub mod l2;
 pub mod ledger;
+pub mod warps;
 
 pub use columns::{CtaColumns, KernelColumns, SmColumns};
 pub use digest::Digest;
 pub(crate) use l2::L2Log;
 pub use l2::{L2Columns, L2SliceColumns, L2WindowColumns, Traffic};
 pub use ledger::{Account, Ledger};
+pub use warps::{State, States, WarpColumns};
 
 use crate::engine::Time;
 
@@ -28,6 +30,8 @@ pub struct Records {
     pub l2_slices: Option<L2SliceColumns>,
     /// A row a launch with memory work and window of time; likewise.
     pub l2_windows: Option<L2WindowColumns>,
+    /// A row a launch whose CTAs run warp programs, in issue order.
+    pub warps: WarpColumns,
     /// Where the slots' time went.
     pub ledger: Ledger,
     /// The number of slots of the device in this run: the most CTAs that one SM holds at once, times the SMs.

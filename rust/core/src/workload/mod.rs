@@ -6,9 +6,11 @@ pub mod access;
 pub mod kernel;
 pub mod program;
 pub(crate) mod walk;
+pub mod warps;
 pub mod work;
 
 pub use access::{Access, Pattern};
 pub use kernel::Kernel;
 pub use program::{Copy, Graph, Item, Launch, Program, Record, Stream, Wait};
+pub use warps::{Pipe, Segment, SharedKind, Source, Warps};
 pub use work::{Duration, Needs, Span, Tasks, Work};

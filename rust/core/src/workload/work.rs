@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
+use super::warps::Warps;
 use crate::error::{Error, Result};
 
 /// A span of time in the unit in which its owner thinks: nanoseconds, or cycles of the SM clock.
@@ -211,9 +212,11 @@ pub enum Work {
     },
     /// Each CTA reads or writes memory: its time follows from L2, DRAM and everybody else's accesses.
     Access(Access),
+    /// The warps of each CTA run a program: its time follows from how they share the SM.
+    Warps(Warps),
 }
 
-/// The duration of what takes no time beside its accesses.
+/// The duration of what takes no time beside its accesses and instructions.
 static NONE: Duration = Duration::Constant(Span::Ns(0.0));
 
 impl Work {
@@ -255,6 +258,7 @@ impl Work {
                 duration.validate(ctas, arrays).map_err(|e| e.within("grid_sync.duration"))
             }
             Self::Access(access) => access.validate(ctas, arrays).map_err(|e| e.within("access")),
+            Self::Warps(warps) => warps.validate(ctas, arrays).map_err(|e| e.within("warps")),
         }
     }
 }
@@ -267,7 +271,7 @@ impl Work {
                 (duration, None)
             }
             Self::Chain { before, after, .. } => (before, Some(after)),
-            Self::Access(_) => (&NONE, None),
+            Self::Access(_) | Self::Warps(_) => (&NONE, None),
         };
         std::iter::once(first).chain(second)
     }
@@ -289,6 +293,7 @@ impl Work {
         match self {
             Self::Chain { needs: Needs::Lists { arrays: lists }, .. } => check_needs(ctas, lists, arrays),
             Self::Access(access) => access.validate_lists(arrays),
+            Self::Warps(warps) => warps.validate_lists(arrays),
             _ => Ok(()),
         }
     }

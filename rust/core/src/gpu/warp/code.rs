@@ -1,0 +1,249 @@
+//! Programs as the issue model runs them: flat, with the device's numbers in place of what a segment leaves open.
+
+use crate::device::Device;
+use crate::workload::{Pipe, Segment, SharedKind, Source};
+
+/// Parts of a cycle in which the SM's memory unit and its share of memory count.
+pub(super) const TICKS: f64 = 64.0;
+
+/// One thing that a warp does; most are instructions that it issues.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Op {
+    /// `count` instructions: each takes its pipe for `interval` cycles; the next one follows after one cycle, and after
+    /// `stall` cycles behind each group of `chains`.
+    Run { count: u64, chains: u32, stall: u32, pipe: usize, interval: u32 },
+    /// `count` memory instructions, of `service` ticks of the memory unit each; `answer` is what comes back.
+    Memory { count: u64, service: u32, answer: Answer },
+    /// Until all that was asked for has come.
+    Wait,
+    /// Until all warps of the CTA are here.
+    Barrier,
+    /// A taken branch.
+    Branch,
+    /// Behind the body of a loop: back to `to` until it was run through `times` times.
+    Back { to: u32, times: u64, depth: usize, branch: bool },
+    /// Back to the first one, for ever: what rates are measured on.
+    Again { branch: bool },
+    /// The last instruction.
+    Exit,
+}
+
+/// What a memory instruction answers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Answer {
+    /// Nothing that a warp could wait for; `data` ticks of the SM's way to memory.
+    None { data: u32 },
+    /// After so many cycles.
+    Short { latency: u32 },
+    /// From memory.
+    Long(Latency),
+}
+
+impl Answer {
+    /// Whether it uses the SM's way to memory.
+    pub(super) fn takes_data(self) -> bool {
+        match self {
+            Self::None { data } => data > 0,
+            Self::Short { .. } => false,
+            Self::Long(_) => true,
+        }
+    }
+}
+
+/// The law of a load's latency, in cycles.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Latency {
+    /// One of two levels: how often the first, in 2^32 parts.
+    pub(super) first: u64,
+    pub(super) levels: [Level; 2],
+}
+
+impl Latency {
+    pub(super) fn mean(&self) -> f64 {
+        let share = self.first as f64 / ALL as f64;
+        self.levels[0].mean * share + self.levels[1].mean * (1.0 - share)
+    }
+}
+
+/// Where data is found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Level {
+    pub(super) mean: f64,
+    /// Uniform up to so far from the mean.
+    pub(super) spread: f64,
+    /// Ticks of the SM's way to it.
+    pub(super) data: u32,
+}
+
+/// The pipes of a sub-partition, as indices.
+pub(super) const TENSOR: usize = 2;
+pub(super) const OTHER: usize = 3;
+/// Memory instructions of a sub-partition follow each other as through a pipe.
+pub(super) const MEMORY: usize = 4;
+pub(super) const PIPES: usize = 5;
+
+const fn pipe_of(pipe: Pipe) -> usize {
+    match pipe {
+        Pipe::Alu => 0,
+        Pipe::Heavy => 1,
+        // A lane for each thread: as fast as instructions are issued.
+        Pipe::Fma | Pipe::Other => OTHER,
+    }
+}
+
+/// All loads, in parts of [`Latency::first`].
+const ALL: u64 = 1 << 32;
+
+/// Turns segments into ops, for a kernel that runs on `sms` SMs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Compiler<'a> {
+    device: &'a Device,
+    sms: f64,
+}
+
+impl<'a> Compiler<'a> {
+    pub(super) fn new(device: &'a Device, ctas: u64) -> Self {
+        Self { device, sms: (device.sm_count() as u64).min(ctas).max(1) as f64 }
+    }
+
+    /// The ops of a list of segments, without an end; `depth` loops are around it.
+    pub(super) fn ops(&self, segments: &[Segment], depth: usize, into: &mut Vec<Op>) {
+        for segment in segments {
+            self.op(segment, depth, into);
+        }
+    }
+
+    fn op(&self, segment: &Segment, depth: usize, into: &mut Vec<Op>) {
+        let timings = &self.device.issue;
+        let ticks = |cycles: f64| (cycles * TICKS).round() as u32;
+        match *segment {
+            Segment::Arithmetic { instructions, latency_cycles, chains, pipe } => {
+                let interval = if pipe_of(pipe) == OTHER { 0 } else { timings.alu_interval_cycles };
+                let latency = latency_cycles.unwrap_or(timings.fma_latency_cycles);
+                into.push(run(instructions, chains, latency, pipe_of(pipe), interval));
+            }
+            Segment::Tensor { instructions, interval_cycles, latency_cycles, chains } => {
+                let latency = latency_cycles.unwrap_or(timings.tensor_latency_cycles);
+                let interval = interval_cycles.unwrap_or(timings.tensor_interval_cycles);
+                into.push(run(instructions, chains, latency, TENSOR, interval));
+            }
+            Segment::Shared { instructions, kind, ways, wait } => {
+                let (service, answer) = match kind {
+                    SharedKind::Load => {
+                        let latency = timings.shared_latency_cycles;
+                        (timings.shared_service_cycles, Answer::Short { latency })
+                    }
+                    SharedKind::Store => (timings.shared_service_cycles, Answer::None { data: 0 }),
+                    SharedKind::Constant => {
+                        let latency = timings.constant_latency_cycles;
+                        (timings.constant_service_cycles, Answer::Short { latency })
+                    }
+                };
+                into.push(Op::Memory { count: instructions, service: ticks(service * f64::from(ways)), answer });
+                if wait && kind != SharedKind::Store {
+                    into.push(Op::Wait);
+                }
+            }
+            Segment::Load { instructions, bytes, from, wait } => {
+                let answer = Answer::Long(self.latency(from, bytes));
+                into.push(Op::Memory { count: instructions, service: ticks(timings.global_service_cycles), answer });
+                if wait {
+                    into.push(Op::Wait);
+                }
+            }
+            Segment::Store { instructions, bytes } => {
+                let cycles = f64::from(bytes) / self.share(self.device.l2.write_bandwidth_gb_s);
+                let answer = Answer::None { data: ticks(cycles) };
+                into.push(Op::Memory { count: instructions, service: ticks(timings.global_service_cycles), answer });
+            }
+            Segment::Wait => into.push(Op::Wait),
+            Segment::Barrier => into.push(Op::Barrier),
+            Segment::Branch => into.push(Op::Branch),
+            Segment::Loop { count, ref body, unrolled } => {
+                let to = into.len() as u32;
+                self.ops(body, depth + 1, into);
+                into.push(Op::Back { to, times: count, depth, branch: !unrolled });
+            }
+        }
+    }
+
+    /// An SM's share of a bandwidth of the device when all that run the kernel use it, in bytes a cycle, and no more than
+    /// its port takes.
+    fn share(&self, gb_s: f64) -> f64 {
+        (gb_s / self.sms * 1e3 / self.device.clock.sm_mhz).min(self.device.l2.port_bytes_per_cycle)
+    }
+
+    /// Where data is found that all CTAs read again and again, in the same order each time: what fits into one part of L2
+    /// is near for every reader; what fits into all of it is at home in one part and drives out the others' copies, so that
+    /// every other load finds it far and the rest miss; and what is larger is never found again.
+    pub(super) fn latency(&self, from: Source, bytes: u32) -> Latency {
+        let (l2, dram) = (&self.device.l2, &self.device.dram);
+        let data = |gb_s: f64| (f64::from(bytes) / self.share(gb_s) * TICKS).round() as u32;
+        let of_l2 = |mean| Level { mean, spread: self.device.issue.l2_spread_cycles, data: data(l2.bandwidth_gb_s) };
+        let of_dram = Level {
+            mean: dram.latency_cycles,
+            // The standard deviation of a uniform law is its half width over the root of 3.
+            spread: dram.latency_cycles * dram.spread * 3.0_f64.sqrt(),
+            data: data(dram.reached_gb_s),
+        };
+        let (first, levels) = match from {
+            Source::LatencyCycles(mean) => {
+                let level = Level { mean, spread: 0.0, data: data(f64::INFINITY) };
+                (ALL, [level; 2])
+            }
+            Source::FootprintBytes(footprint) => {
+                let part = (l2.bytes - l2.reserved_bytes) / u64::from(l2.halves);
+                if footprint <= part {
+                    (ALL, [of_l2(l2.near_latency_cycles); 2])
+                } else if footprint <= part * u64::from(l2.halves) {
+                    (ALL / 2, [of_l2(l2.far_latency_cycles), of_dram])
+                } else {
+                    (ALL, [of_dram; 2])
+                }
+            }
+        };
+        Latency { first, levels }
+    }
+
+    /// How long a lone warp takes for segments, about: what no one competes for.
+    pub(super) fn alone(&self, segments: &[Segment]) -> f64 {
+        let timings = &self.device.issue;
+        let of = |segment: &Segment| -> f64 {
+            match *segment {
+                Segment::Arithmetic { .. } | Segment::Tensor { .. } => {
+                    let mut ops = Vec::new();
+                    self.op(segment, 0, &mut ops);
+                    let Op::Run { count, chains, stall, interval, .. } = ops[0] else { return 0.0 };
+                    let group = f64::from(chains - 1 + stall).max(f64::from(interval * chains));
+                    count as f64 / f64::from(chains) * group
+                }
+                Segment::Shared { instructions, kind, ways, wait } => {
+                    let latency = match kind {
+                        SharedKind::Load => timings.shared_latency_cycles,
+                        SharedKind::Constant => timings.constant_latency_cycles,
+                        SharedKind::Store => 0,
+                    };
+                    let issue = instructions as f64 * f64::from(timings.memory_interval_cycles.max(ways));
+                    if wait { issue + f64::from(latency) } else { issue }
+                }
+                Segment::Load { instructions, bytes, from, wait } => {
+                    let mean = self.latency(from, bytes).mean();
+                    instructions as f64 * f64::from(timings.memory_interval_cycles) + if wait { mean } else { 0.0 }
+                }
+                Segment::Store { instructions, .. } => instructions as f64 * f64::from(timings.memory_interval_cycles),
+                Segment::Wait => 0.0,
+                Segment::Barrier => f64::from(timings.barrier_latency_cycles),
+                Segment::Branch => f64::from(timings.branch_cycles),
+                Segment::Loop { count, ref body, unrolled } => {
+                    let branch = if unrolled { 0.0 } else { f64::from(timings.branch_cycles) };
+                    count as f64 * (self.alone(body) + branch)
+                }
+            }
+        };
+        segments.iter().map(of).sum()
+    }
+}
+
+fn run(count: u64, chains: u32, latency: u32, pipe: usize, interval: u32) -> Op {
+    Op::Run { count, chains, stall: latency.saturating_sub(chains - 1).max(1), pipe, interval }
+}

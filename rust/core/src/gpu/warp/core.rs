@@ -1,0 +1,408 @@
+//! One SM, cycle by cycle: its warps, the issue slots and pipes of its sub-partitions, its memory unit.
+//!
+//! Cycles in which nothing can be issued are skipped. A warp issues when the stall count of its instruction before has passed,
+//! what it waits for has come, the pipe is free, and the policy picks it.
+
+use std::collections::VecDeque;
+
+use super::code::{MEMORY, OTHER, Op, PIPES, TICKS};
+use super::unit::MemoryUnit;
+use super::walk::Warp;
+use crate::device::Device;
+use crate::gpu::policy::issue::{Issue, WarpId, policy};
+use crate::records::warps::{State, States};
+
+/// Not before something else happens.
+const NEVER: u64 = u64::MAX;
+
+/// From so many cycles of stall on, compilers mark an arithmetic instruction as one behind which another warp is preferred.
+const YIELDS: u64 = 3;
+
+/// What all SMs of a device have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Timings {
+    branch: u64,
+    branch_slots: u64,
+    untaken: u64,
+    memory_interval: u64,
+    barrier_service: u64,
+    barrier: u64,
+}
+
+impl Timings {
+    pub(super) fn new(device: &Device) -> Self {
+        let issue = &device.issue;
+        Self {
+            branch: issue.branch_cycles.into(),
+            branch_slots: issue.branch_slots.into(),
+            untaken: issue.untaken_branch_cycles.into(),
+            memory_interval: issue.memory_interval_cycles.into(),
+            barrier_service: (issue.barrier_service_cycles * TICKS).round() as u64,
+            barrier: issue.barrier_latency_cycles.into(),
+        }
+    }
+}
+
+/// One SM.
+#[derive(Clone, Debug)]
+pub(super) struct Core {
+    timings: Timings,
+    parts: Vec<Part>,
+    warps: Vec<Warp>,
+    ctas: Vec<Cta>,
+    free_warps: Vec<u32>,
+    /// CTAs that have ended and were not reported, by the tag that they came with.
+    ended: VecDeque<u32>,
+    /// The next cycle to look at.
+    now: u64,
+    arrivals: u32,
+    memory: MemoryUnit,
+    /// When the unit that counts arrivals at barriers is free, in ticks.
+    barrier_unit: u64,
+    /// The sub-partition that comes first in a cycle: they take turns at the memory unit.
+    served_next: usize,
+}
+
+/// A sub-partition.
+#[derive(Clone, Debug)]
+struct Part {
+    policy: Box<dyn Issue>,
+    /// Its warps, oldest first.
+    warps: Vec<(WarpId, u32)>,
+    last: Option<WarpId>,
+    /// When each pipe is free, and since when it has been in use without a pause.
+    pipes: [u64; PIPES],
+    busy: [u64; PIPES],
+    /// No warp can issue before.
+    next: u64,
+    /// Warps that can issue, while one is picked.
+    ready: Vec<WarpId>,
+    places: Vec<u32>,
+}
+
+#[derive(Clone, Debug)]
+struct Cta {
+    tag: u32,
+    program: u32,
+    warps: Vec<u32>,
+    /// Warps that have not ended.
+    running: u32,
+    /// Warps at its barrier.
+    arrived: u32,
+    states: States,
+}
+
+impl Core {
+    pub(super) fn new(device: &Device) -> Self {
+        let part = Part {
+            policy: policy(device.issue.policy),
+            warps: Vec::new(),
+            last: None,
+            pipes: [0; PIPES],
+            busy: [0; PIPES],
+            next: NEVER,
+            ready: Vec::new(),
+            places: Vec::new(),
+        };
+        Self {
+            timings: Timings::new(device),
+            parts: vec![part; device.limits.sub_partitions.max(1) as usize],
+            warps: Vec::new(),
+            ctas: Vec::new(),
+            free_warps: Vec::new(),
+            ended: VecDeque::new(),
+            now: 0,
+            arrivals: 0,
+            memory: MemoryUnit::default(),
+            barrier_unit: 0,
+            served_next: 0,
+        }
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        self.now
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.ctas.is_empty() && self.ended.is_empty()
+    }
+
+    /// The sub-partition to which the first warp of the next CTA goes: the one with the fewest.
+    pub(super) fn emptiest(&self) -> usize {
+        (0..self.parts.len()).min_by_key(|&part| self.parts[part].warps.len()).unwrap_or(0)
+    }
+
+    /// A CTA of so many warps comes; they can issue from `start` on. The first one goes to sub-partition `first`.
+    pub(super) fn add(&mut self, code: &[Vec<Op>], tag: u32, program: u32, warps: u32, first: usize, start: u64) {
+        let arrival = self.arrivals;
+        self.arrivals += 1;
+        let start = start.max(self.now);
+        let cta = self.ctas.len() as u32;
+        let mut own = Vec::with_capacity(warps as usize);
+        for number in 0..warps {
+            let part = (first + number as usize) % self.parts.len();
+            let id = WarpId { cta: arrival, warp: number };
+            let warp = Warp::new(id, cta, part as u32, self.now, start, &code[program as usize]);
+            let place = if let Some(place) = self.free_warps.pop() {
+                self.warps[place as usize] = warp;
+                place
+            } else {
+                self.warps.push(warp);
+                self.warps.len() as u32 - 1
+            };
+            own.push(place);
+            let part = &mut self.parts[part];
+            part.warps.push((id, place));
+            part.next = part.next.min(start);
+        }
+        let states = States::default();
+        self.ctas.push(Cta { tag, program, warps: own, running: warps, arrived: 0, states });
+    }
+
+    /// Goes on until a CTA ends, and gives its tag; or until cycle `until`, before anything happens in it.
+    pub(super) fn run(&mut self, programs: &[Vec<Op>], until: u64) -> Option<u32> {
+        while self.ended.is_empty() {
+            let next = self.parts.iter().map(|part| part.next).min().unwrap_or(NEVER);
+            if next >= until {
+                if until != NEVER {
+                    self.now = self.now.max(until);
+                }
+                return None;
+            }
+            self.now = next;
+            let first = self.served_next;
+            for part in (first..self.parts.len()).chain(0..first) {
+                if self.parts[part].next <= next {
+                    self.issue(part, programs);
+                }
+            }
+        }
+        self.ended.pop_front()
+    }
+
+    /// A cycle of a sub-partition in which a warp may issue.
+    fn issue(&mut self, at: usize, programs: &[Vec<Op>]) {
+        let now = self.now;
+        let part = &mut self.parts[at];
+        part.ready.clear();
+        part.places.clear();
+        let mut next = NEVER;
+        for &(id, place) in &part.warps {
+            let warp = &self.warps[place as usize];
+            if warp.ready > now {
+                next = next.min(warp.ready);
+                continue;
+            }
+            let free = match programs[self.ctas[warp.cta as usize].program as usize][warp.at as usize] {
+                Op::Run { pipe, .. } => part.pipes[pipe],
+                Op::Memory { answer, .. } => part.pipes[MEMORY].max(self.memory.has_room(answer)),
+                Op::Barrier => part.pipes[MEMORY],
+                _ => 0,
+            };
+            if free > now {
+                next = next.min(free);
+                continue;
+            }
+            part.ready.push(id);
+            part.places.push(place);
+        }
+        let Some(picked) = (!part.ready.is_empty()).then(|| part.policy.pick(&part.ready, part.last)).flatten() else {
+            part.next = next;
+            return;
+        };
+        part.last = Some(part.ready[picked]);
+        let place = part.places[picked];
+        let others = part.ready.len() > 1;
+        part.next = NEVER;
+        let lost = self.execute(place, programs);
+        let free = now + 1 + lost;
+        let ready = self.warps[place as usize].ready;
+        let part = &mut self.parts[at];
+        // A barrier may have let warps of this sub-partition go on meanwhile.
+        let next = next.min(ready).min(part.next);
+        part.next = if others { free } else { next.max(free) };
+    }
+
+    /// A warp issues its next instruction; the issue slots that this costs its sub-partition beside its own.
+    fn execute(&mut self, place: u32, programs: &[Vec<Op>]) -> u64 {
+        let now = self.now;
+        let timings = &self.timings;
+        let warp = &mut self.warps[place as usize];
+        let cta = &mut self.ctas[warp.cta as usize];
+        let program = &programs[cta.program as usize];
+        let op = program[warp.at as usize];
+        let part = &mut self.parts[warp.part as usize];
+        let mut occupy = |pipe: usize, cycles: u64| {
+            let (busy, free) = (part.busy[pipe], part.pipes[pipe]);
+            if now > free {
+                part.busy[pipe] = now;
+            }
+            part.pipes[pipe] = now + cycles;
+            (busy, free)
+        };
+        let mut stall = 1;
+        let mut lost = 0;
+        let mut throttle = (State::NotSelected, (0, 0));
+        let mut stall_state = State::Wait;
+        let mut done = true;
+        match op {
+            Op::Run { count, chains, stall: last, pipe, interval } => {
+                if pipe != OTHER {
+                    throttle = (State::MathPipeThrottle, occupy(pipe, u64::from(interval)));
+                }
+                warp.done += 1;
+                if warp.done.is_multiple_of(u64::from(chains)) || warp.done == count {
+                    stall = u64::from(last);
+                }
+                done = warp.done == count;
+            }
+            Op::Memory { count, service, answer } => {
+                throttle = (State::MioThrottle, occupy(MEMORY, timings.memory_interval));
+                self.served_next = (warp.part as usize + 1) % self.parts.len();
+                self.memory.serve(warp, service, answer, now);
+                warp.done += 1;
+                done = warp.done == count;
+            }
+            Op::Barrier => {
+                let served = self.barrier_unit.max(now * TICKS as u64);
+                self.barrier_unit = served + timings.barrier_service;
+            }
+            Op::Branch | Op::Again { branch: true } => {
+                stall = timings.branch;
+                stall_state = State::BranchResolving;
+                lost = timings.branch_slots;
+            }
+            Op::Back { times, depth, .. } => {
+                if warp.loops[depth] + 1 < times {
+                    stall = timings.branch;
+                    stall_state = State::BranchResolving;
+                    lost = timings.branch_slots;
+                } else {
+                    stall = timings.untaken;
+                }
+            }
+            Op::Again { branch: false } | Op::Wait | Op::Exit => {}
+        }
+        warp.account(now, throttle, timings.untaken, &mut cta.states);
+        let yields = matches!(op, Op::Run { .. }) && stall >= YIELDS;
+        self.parts[warp.part as usize].policy.issued(warp.id, yields);
+        warp.issued += 1;
+        warp.stall = stall_state;
+        warp.stalled = now + stall;
+        warp.ready = warp.stalled;
+        match op {
+            Op::Exit => {
+                self.exit(place);
+                return 0;
+            }
+            Op::Barrier => {
+                warp.leave(op);
+                warp.ready = NEVER;
+                self.arrive(place, program);
+                return 0;
+            }
+            _ => {}
+        }
+        if done {
+            warp.leave(op);
+            if warp.settle(program) {
+                self.parts[warp.part as usize].policy.waits(warp.id);
+            }
+        }
+        lost
+    }
+
+    /// A warp has come to its CTA's barrier; the last one lets all go on.
+    fn arrive(&mut self, place: u32, program: &[Op]) {
+        let warp = &self.warps[place as usize];
+        self.parts[warp.part as usize].policy.waits(warp.id);
+        let cta = &mut self.ctas[warp.cta as usize];
+        cta.arrived += 1;
+        if (cta.arrived as usize) < cta.warps.len() {
+            return;
+        }
+        cta.arrived = 0;
+        let served = self.barrier_unit.saturating_sub(self.timings.barrier_service).div_ceil(TICKS as u64);
+        let open = served.max(self.now) + self.timings.barrier;
+        for &place in &cta.warps {
+            let warp = &mut self.warps[place as usize];
+            warp.ready = open.max(warp.stalled);
+            warp.reason = State::Barrier;
+            let part = &mut self.parts[warp.part as usize];
+            if warp.settle(program) {
+                part.policy.waits(warp.id);
+            }
+            part.next = part.next.min(warp.ready);
+        }
+    }
+
+    fn exit(&mut self, place: u32) {
+        let warp = &mut self.warps[place as usize];
+        warp.ready = NEVER - 1;
+        let (id, at, cta) = (warp.id, warp.part as usize, warp.cta as usize);
+        let part = &mut self.parts[at];
+        part.policy.ended(id);
+        part.warps.retain(|&(_, other)| other != place);
+        self.ctas[cta].running -= 1;
+        if self.ctas[cta].running > 0 {
+            return;
+        }
+        self.ended.push_back(self.ctas[cta].tag);
+    }
+
+    /// Takes a CTA that has ended off the SM: what its warps did.
+    pub(super) fn remove(&mut self, tag: u32) -> States {
+        let Some(at) = self.ctas.iter().position(|cta| cta.tag == tag && cta.running == 0) else {
+            return States::default();
+        };
+        let cta = self.ctas.remove(at);
+        self.free_warps.extend(&cta.warps);
+        for later in &self.ctas[at..] {
+            for &place in &later.warps {
+                self.warps[place as usize].cta -= 1;
+            }
+        }
+        cta.states
+    }
+}
+
+/// What rates are measured by, when all programs are endless.
+impl Core {
+    /// Begins to count turns, instructions and states anew.
+    pub(super) fn count_from_here(&mut self) {
+        for cta in &mut self.ctas {
+            cta.states = States::default();
+        }
+        for warp in &mut self.warps {
+            (warp.turns, warp.issued) = (0, 0);
+            warp.since = warp.since.max(self.now);
+        }
+    }
+
+    /// The fewest turns of a warp since then.
+    pub(super) fn least_turns(&self) -> u64 {
+        self.warps.iter().map(|warp| warp.turns).min().unwrap_or(0)
+    }
+
+    /// The turns that a warp of each CTA makes in a cycle, on average, and the states of its warps since counting began
+    /// `elapsed` cycles ago; `turn` gives the instructions of a turn of each program.
+    pub(super) fn progress(&self, elapsed: u64, turn: &[u64]) -> impl Iterator<Item = (f64, States)> + '_ {
+        /// From so many turns on, the time between the first end of one and the last tells more than instructions do, if the
+        /// warp still gets on as it did.
+        const ENOUGH: u64 = 4;
+        let turns: Vec<f64> = self.ctas.iter().map(|cta| turn[cta.program as usize] as f64).collect();
+        self.ctas.iter().zip(turns).map(move |(cta, turn)| {
+            let rate = |place: &u32| {
+                let warp = &self.warps[*place as usize];
+                let turns = warp.turns.saturating_sub(1);
+                let (in_turns, idle) = (warp.last_turn - warp.first_turn, self.now.saturating_sub(warp.last_turn));
+                if turns >= ENOUGH && in_turns > 0 && idle * turns < 2 * in_turns {
+                    turns as f64 / in_turns as f64
+                } else {
+                    warp.issued as f64 / turn / elapsed as f64
+                }
+            };
+            (cta.warps.iter().map(rate).sum::<f64>() / cta.warps.len() as f64, cta.states)
+        })
+    }
+}

@@ -1,0 +1,178 @@
+//! A program in phases, for the shared rates: stretches of steady work, and short ones between them.
+
+use super::code::{Compiler, Op};
+use super::core::Core;
+use crate::device::Device;
+use crate::records::{State, States};
+use crate::workload::Segment;
+
+/// A turn of a loop that takes a lone warp no longer than this many cycles is steady work. Longer ones are taken apart.
+const LONGEST_TURN: f64 = 6_000.0;
+/// What lies between steady work is a delay, without competition for issue slots, if it takes a lone warp no longer than
+/// this many cycles and this share of the program.
+const LONGEST_DELAY: f64 = 300.0;
+const DELAY_SHARE: f64 = 0.02;
+
+/// One step of a CTA.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    /// So many turns of a steady program.
+    Steady { program: u32, turns: f64 },
+    /// So many cycles, with what its warps do meanwhile.
+    Delay { cycles: f64, states: States },
+    /// Back to step `to`, until it was run through `times` times.
+    Back { to: u32, times: u64, depth: usize },
+}
+
+/// Endless programs, and how many instructions a turn of each has.
+#[derive(Debug, Default)]
+pub(super) struct Steady {
+    pub(super) code: Vec<Vec<Op>>,
+    pub(super) turn: Vec<u64>,
+    /// The warps of a CTA that runs it.
+    pub(super) warps: Vec<u32>,
+}
+
+/// Makes the steps of a program whose CTAs have so many warps.
+pub(super) struct Planner<'a> {
+    pub(super) device: &'a Device,
+    pub(super) compiler: Compiler<'a>,
+    pub(super) warps: u32,
+    pub(super) steady: &'a mut Steady,
+    pub(super) steps: Vec<Step>,
+    /// What a lone warp takes for the whole program.
+    whole: f64,
+}
+
+impl<'a> Planner<'a> {
+    pub(super) fn new(device: &'a Device, compiler: Compiler<'a>, warps: u32, steady: &'a mut Steady) -> Self {
+        Self { device, compiler, warps, steady, steps: Vec::new(), whole: 0.0 }
+    }
+
+    pub(super) fn plan(mut self, segments: &[Segment]) -> Vec<Step> {
+        self.whole = self.compiler.alone(segments);
+        self.cut(segments, 0);
+        self.steps
+    }
+
+    fn cut(&mut self, segments: &[Segment], depth: usize) {
+        let mut short: Vec<Segment> = Vec::new();
+        for segment in segments {
+            let alone = self.compiler.alone(std::slice::from_ref(segment));
+            if alone <= LONGEST_TURN {
+                short.push(segment.clone());
+                if self.compiler.alone(&short) > LONGEST_TURN {
+                    self.between(&mut short);
+                }
+                continue;
+            }
+            match segment {
+                Segment::Loop { count, body, unrolled } => {
+                    self.between(&mut short);
+                    if alone / *count as f64 <= LONGEST_TURN {
+                        self.steady(body, !unrolled, *count as f64);
+                    } else {
+                        let to = self.steps.len() as u32;
+                        let mut whole = body.clone();
+                        if !unrolled {
+                            whole.push(Segment::Branch);
+                        }
+                        self.cut(&whole, depth + 1);
+                        self.steps.push(Step::Back { to, times: *count, depth });
+                    }
+                }
+                long => {
+                    self.between(&mut short);
+                    self.long(long);
+                }
+            }
+        }
+        self.between(&mut short);
+    }
+
+    /// Many equal instructions: turns of some of them.
+    fn long(&mut self, segment: &Segment) {
+        const TURN: u64 = 256;
+        let mut turn = segment.clone();
+        let (Segment::Arithmetic { instructions, .. }
+        | Segment::Tensor { instructions, .. }
+        | Segment::Shared { instructions, .. }
+        | Segment::Load { instructions, .. }
+        | Segment::Store { instructions, .. }) = &mut turn
+        else {
+            return self.steady(&[turn], false, 1.0);
+        };
+        let chains = match segment {
+            Segment::Arithmetic { chains, .. } | Segment::Tensor { chains, .. } => u64::from(*chains),
+            _ => 1,
+        };
+        let all = *instructions;
+        *instructions = TURN.next_multiple_of(chains).min(all);
+        let turns = all as f64 / *instructions as f64;
+        if let Segment::Shared { wait, .. } | Segment::Load { wait, .. } = &mut turn {
+            *wait = false;
+        }
+        self.steady(&[turn], false, turns);
+        // What it asked for and has to wait for.
+        if let Segment::Load { from, bytes, wait: true, .. } = *segment {
+            let cycles = self.compiler.latency(from, bytes).mean();
+            let mut states = States::default();
+            states.0[State::LongScoreboard as usize] = cycles as u64 * u64::from(self.warps);
+            self.steps.push(Step::Delay { cycles, states });
+        }
+    }
+
+    fn steady(&mut self, body: &[Segment], branch: bool, turns: f64) {
+        let mut code = Vec::new();
+        self.compiler.ops(body, 1, &mut code);
+        let instructions = issued(&code, 0) + u64::from(branch);
+        code.push(Op::Again { branch });
+        let known = self.steady.code.iter().zip(&self.steady.warps).position(|(c, &w)| *c == code && w == self.warps);
+        let program = known.unwrap_or_else(|| {
+            self.steady.code.push(code);
+            self.steady.turn.push(instructions.max(1));
+            self.steady.warps.push(self.warps);
+            self.steady.code.len() - 1
+        });
+        self.steps.push(Step::Steady { program: program as u32, turns });
+    }
+
+    /// What lies between steady work.
+    fn between(&mut self, short: &mut Vec<Segment>) {
+        let segments = std::mem::take(short);
+        if segments.iter().all(|segment| *segment == Segment::Wait) {
+            return;
+        }
+        let alone = self.compiler.alone(&segments);
+        if alone > LONGEST_DELAY || alone > DELAY_SHARE * self.whole {
+            return self.steady(&segments, false, 1.0);
+        }
+        let mut code = Vec::new();
+        self.compiler.ops(&segments, 0, &mut code);
+        code.push(Op::Exit);
+        let code = [code];
+        let mut core = Core::new(self.device);
+        core.add(&code, 0, 0, self.warps, 0, 0);
+        core.run(&code, u64::MAX);
+        let cycles = core.now() as f64;
+        let states = core.remove(0);
+        self.steps.push(Step::Delay { cycles, states });
+    }
+}
+
+/// Instructions of a list of ops, of which the first has number `from`.
+fn issued(ops: &[Op], from: usize) -> u64 {
+    let mut sum = 0;
+    for (at, op) in ops.iter().enumerate() {
+        sum += match *op {
+            Op::Run { count, .. } | Op::Memory { count, .. } => count,
+            Op::Wait | Op::Again { .. } => 0,
+            Op::Barrier | Op::Branch | Op::Exit => 1,
+            Op::Back { to, times, branch, .. } => {
+                let first = to as usize - from;
+                issued(&ops[first..at], to as usize) * (times - 1) + u64::from(branch) * times
+            }
+        };
+    }
+    sum
+}

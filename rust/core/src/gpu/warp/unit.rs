@@ -1,0 +1,52 @@
+//! The SM's memory unit, which serves one instruction after the other, and behind it the SM's way to L2 and DRAM.
+
+use super::code::{Answer, TICKS};
+use super::walk::Warp;
+use crate::gpu::l2::hash;
+
+/// No memory instruction is issued when the unit, or the way to memory, has so many cycles of work before it.
+const UNIT_QUEUE: u64 = 64;
+const DATA_QUEUE: u64 = 192;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct MemoryUnit {
+    /// When it is free, and when the way to memory is, in ticks.
+    free: u64,
+    data: u64,
+    draws: u64,
+}
+
+impl MemoryUnit {
+    /// From which cycle on an instruction with such an answer finds room in the queues.
+    #[inline]
+    pub(super) fn has_room(&self, answer: Answer) -> u64 {
+        let unit = (self.free / TICKS as u64).saturating_sub(UNIT_QUEUE);
+        if !answer.takes_data() {
+            return unit;
+        }
+        unit.max((self.data / TICKS as u64).saturating_sub(DATA_QUEUE))
+    }
+
+    /// A warp's instruction comes at cycle `now`, and takes `service` ticks: the warp knows when its answer will be there.
+    pub(super) fn serve(&mut self, warp: &mut Warp, service: u32, answer: Answer, now: u64) {
+        let served = self.free.max(now * TICKS as u64);
+        self.free = served + u64::from(service);
+        match answer {
+            Answer::None { data: 0 } => {}
+            Answer::None { data } => self.data = self.data.max(served) + u64::from(data),
+            Answer::Short { latency } => {
+                warp.short = warp.short.max(served.div_ceil(TICKS as u64) + u64::from(latency));
+            }
+            Answer::Long(law) => {
+                self.draws += 1;
+                let draw = hash(self.draws);
+                let level = law.levels[usize::from(draw & 0xffff_ffff >= law.first)];
+                let off = (draw >> 40) as f64 / f64::from(1_u32 << 23) - 1.0;
+                let begins = self.data.max(served);
+                self.data = begins + u64::from(level.data);
+                let latency = (level.mean + level.spread * off + 0.5).max(0.0) as u64;
+                warp.long = warp.long.max(begins.div_ceil(TICKS as u64) + latency);
+            }
+        }
+    }
+}

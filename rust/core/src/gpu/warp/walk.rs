@@ -1,0 +1,138 @@
+//! One warp on its way through its program.
+
+use super::code::Op;
+use crate::gpu::policy::issue::WarpId;
+use crate::records::warps::{State, States};
+use crate::workload::warps::MAX_DEPTH;
+
+#[derive(Clone, Debug)]
+pub(super) struct Warp {
+    pub(super) id: WarpId,
+    pub(super) cta: u32,
+    pub(super) part: u32,
+    /// Its next op, and how much of it is done.
+    pub(super) at: u32,
+    pub(super) done: u64,
+    /// Times that each loop around it has been run through.
+    pub(super) loops: [u64; MAX_DEPTH],
+    /// When it can issue, as far as it alone decides; until when for the stall of its last instruction.
+    pub(super) ready: u64,
+    pub(super) stalled: u64,
+    /// What it waited for behind that.
+    pub(super) reason: State,
+    /// Of what state the stall is.
+    pub(super) stall: State,
+    /// Since when it has not issued.
+    pub(super) since: u64,
+    /// When what it has asked for will have come.
+    pub(super) short: u64,
+    pub(super) long: u64,
+    /// Instructions.
+    pub(super) issued: u64,
+    /// Turns of an endless program: how many ended, and when the first and the last one did.
+    pub(super) turns: u64,
+    pub(super) first_turn: u64,
+    pub(super) last_turn: u64,
+}
+
+impl Warp {
+    /// A warp that can issue its first instruction at `start`, and came at `now`.
+    pub(super) fn new(id: WarpId, cta: u32, part: u32, now: u64, start: u64, program: &[Op]) -> Self {
+        let mut warp = Self {
+            id,
+            cta,
+            part,
+            at: 0,
+            done: 0,
+            loops: [0; MAX_DEPTH],
+            ready: start,
+            stalled: start,
+            reason: State::Wait,
+            stall: State::NoInstruction,
+            since: now.min(start),
+            short: 0,
+            long: 0,
+            issued: 0,
+            turns: 0,
+            first_turn: 0,
+            last_turn: 0,
+        };
+        warp.settle(program);
+        warp
+    }
+
+    /// Goes on from an op that is done.
+    pub(super) fn leave(&mut self, op: Op) {
+        self.done = 0;
+        match op {
+            Op::Back { to, times, depth, .. } => {
+                self.loops[depth] += 1;
+                if self.loops[depth] < times {
+                    self.at = to;
+                } else {
+                    self.loops[depth] = 0;
+                    self.at += 1;
+                }
+            }
+            Op::Again { .. } => {
+                if self.turns == 0 {
+                    self.first_turn = self.ready;
+                }
+                self.turns += 1;
+                self.last_turn = self.ready;
+                self.at = 0;
+            }
+            _ => self.at += 1,
+        }
+    }
+
+    /// Does at once what is no instruction; whether it has to wait for memory now.
+    pub(super) fn settle(&mut self, program: &[Op]) -> bool {
+        let mut waits = false;
+        loop {
+            match program[self.at as usize] {
+                Op::Wait => {
+                    self.at += 1;
+                    let until = self.short.max(self.long);
+                    if until > self.ready {
+                        self.ready = until;
+                        waits = self.long >= self.short;
+                        self.reason = if waits { State::LongScoreboard } else { State::ShortScoreboard };
+                    }
+                }
+                op @ (Op::Back { branch: false, .. } | Op::Again { branch: false }) => self.leave(op),
+                _ => return waits,
+            }
+        }
+    }
+
+    /// Enters what a warp did since it issued last, up to the instruction that it issues now.
+    ///
+    /// Of the time behind a branch, what passes when it is not taken counts as its fixed latency.
+    pub(super) fn account(
+        &mut self,
+        now: u64,
+        (throttle, (busy, free)): (State, (u64, u64)),
+        untaken: u64,
+        states: &mut States,
+    ) {
+        let mut from = self.since;
+        let mut upto = |until: u64, state: State| {
+            let until = until.min(now);
+            if until > from {
+                states.0[state as usize] += until - from;
+                from = until;
+            }
+        };
+        if self.stall == State::BranchResolving {
+            upto(self.stalled.min(self.since + untaken - 1), State::Wait);
+        }
+        upto(self.stalled, self.stall);
+        upto(self.ready, self.reason);
+        upto(busy.max(self.ready).max(self.stalled), State::NotSelected);
+        upto(free, throttle);
+        upto(now, State::NotSelected);
+        states.0[State::Selected as usize] += 1;
+        self.since = now + 1;
+    }
+}

@@ -1,0 +1,171 @@
+"""Warp programs as a caller writes them: what is asked, what comes back, and what is refused."""
+
+import numpy as np
+import pytest
+
+import wavesim
+from wavesim import Duration, Kernel, Program, Warps
+from wavesim.errors import InvalidInput
+from wavesim.frames import WARPS
+from wavesim.warps import (
+    Arithmetic,
+    Await,
+    Barrier,
+    Branch,
+    Load,
+    Loop,
+    Shared,
+    Store,
+    Tensor,
+)
+
+ALL_SEGMENTS = [
+    Arithmetic(8, 2, pipe="alu"),
+    Tensor(4, 2),
+    Shared("constant", wait=False),
+    Load(2, latency_cycles=300, wait=False),
+    Store(),
+    Await(),
+    Barrier(),
+    Branch(),
+    Loop(3, [Arithmetic(1)], unrolled=True),
+]
+
+
+def mean_ns(run):
+    return (run.ctas["end_ns"] - run.ctas["start_ns"]).mean()
+
+
+def test_a_program_of_every_segment_runs_in_both_modes():
+    kernel = Kernel(20, 64, work=Warps([Loop(50, ALL_SEGMENTS)]))
+    rates = wavesim.simulate("h200", kernel)
+    exact = wavesim.simulate("h200", kernel, issue="exact")
+    assert (rates.issue, exact.issue) == ("rates", "exact")
+    assert mean_ns(rates) == pytest.approx(mean_ns(exact), rel=0.05)
+
+
+def test_the_frame_of_warps_has_a_row_a_state_of_each_launch_with_programs():
+    program = Warps([Loop(100, [Load(latency_cycles=400), Arithmetic(10), Barrier()])])
+    kernel = Kernel(132, 128, work=program, name="loads")
+    plain = Kernel(10, work=Duration.constant(ns=100))
+    run = wavesim.simulate("h200", Program([plain, kernel]))
+    assert dict(run.warps.schema) == dict(WARPS)
+    assert run.warps["kernel"].unique().to_list() == [1]
+    assert run.warps["name"].unique().to_list() == ["loads"]
+    assert run.warps["share"].sum() == pytest.approx(1.0)
+    shares = dict(run.warps.select("state", "share").iter_rows())
+    # 400 of some 470 cycles a turn wait for the load.
+    assert 0.8 < shares["long_scoreboard"] < 0.9
+    kinds = dict(run.warps.select("state", "kind").iter_rows())
+    assert (kinds["barrier"], kinds["long_scoreboard"], kinds["wait"]) == (
+        "sync",
+        "memory",
+        "issue",
+    )
+
+
+def test_a_run_without_programs_has_an_empty_frame_of_warps():
+    run = wavesim.simulate("h200", Kernel(10, work=Duration.constant(ns=100)))
+    assert run.warps.height == 0
+    assert dict(run.warps.schema) == dict(WARPS)
+
+
+def test_the_frame_and_the_work_survive_saving(tmp_path):
+    work = Warps([[Arithmetic(100)], [Arithmetic(200), Barrier()]], order=np.array([0, 1, 1, 0]))
+    run = wavesim.simulate("h200", Kernel(4, work=work), issue="exact")
+    run.save(tmp_path / "run")
+    again = wavesim.load(tmp_path / "run")
+    assert again.warps.equals(run.warps)
+    assert again.program == run.program
+    assert again.issue == "exact"
+
+
+def test_ctas_take_programs_in_turn_or_as_the_order_says():
+    short, long = [Arithmetic(100)], [Arithmetic(1_000)]
+
+    def lengths(**fields):
+        run = wavesim.simulate("h200", Kernel(4, 32, work=Warps([short, long], **fields)))
+        ctas = run.ctas.sort("cta")
+        return ((ctas["end_ns"] - ctas["start_ns"]) > 500).to_list()
+
+    assert lengths() == [False, True, False, True]
+    assert lengths(order=[1, 1, 0, 1]) == [True, True, False, True]
+
+
+def test_startup_and_finish_are_added():
+    def length(**fields):
+        return mean_ns(
+            wavesim.simulate("h200", Kernel(1, 32, work=Warps([Arithmetic(9)], **fields)))
+        )
+
+    added = length(startup_cycles=198, finish_cycles=396) - length()
+    assert added == pytest.approx(300, abs=1)
+
+
+def test_more_data_than_l2_holds_makes_loads_slower():
+    def length(footprint):
+        work = Warps([Loop(50, [Load(footprint_bytes=footprint)])])
+        return mean_ns(wavesim.simulate("h200", Kernel(1, 32, work=work)))
+
+    near, far, dram = (length(size * 2**20) for size in (8, 45, 500))
+    assert near < far < dram
+
+
+def test_the_policy_of_the_device_decides_who_ends_first():
+    # Two CTAs of 16 warps whose chains fill the schedulers: the older goes first, or both share.
+    kernel = Kernel(2, 512, work=Warps([Loop(200, [Arithmetic(64)])]))
+    sm = wavesim.device("h200").scaled(sms=1)
+
+    def ratio(policy):
+        run = wavesim.simulate(sm.edited({"issue.policy": policy}), kernel, issue="exact")
+        lengths = (run.ctas["end_ns"] - run.ctas["start_ns"]).sort()
+        return lengths[1] / lengths[0]
+
+    assert ratio("greedy_oldest_cta") > 1.8
+    assert ratio("loose_round_robin") < 1.1
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda: Arithmetic(0), "instructions"),
+        (lambda: Arithmetic(1, chains=0), "chains"),
+        (lambda: Arithmetic(1, latency_cycles=2_000_000), "latency_cycles"),
+        (lambda: Arithmetic(1, pipe="vector"), "pipe"),
+        (Load, "footprint_bytes"),
+        (lambda: Load(footprint_bytes=1, latency_cycles=1), "footprint_bytes"),
+        (lambda: Load(latency_cycles=float("nan")), "latency_cycles"),
+        (lambda: Shared("load", ways=33), "ways"),
+        (lambda: Loop(0, [Arithmetic(1)]), "count"),
+        (lambda: Warps([Arithmetic(1)], startup_cycles=-1), "startup_cycles"),
+        (lambda: Warps([Arithmetic(1)], order=[-2.0]), "order"),
+        (lambda: Kernel(4, work=Warps([Arithmetic(1)], order=[0, 0])), "work.order"),
+        (lambda: Warps([]), "programs"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_field(make, field):
+    with pytest.raises(InvalidInput) as caught:
+        Program([Kernel(1, work=made)]) if isinstance(made := make(), Warps) else made
+    assert field in (caught.value.field or "")
+
+
+def test_faults_that_the_engine_finds_name_the_path_that_was_written():
+    work = Warps([Arithmetic(1), Loop(3, [Await()])])
+    with pytest.raises(InvalidInput, match=r"programs\[0\]\[1\]\.body: a loop issues at least one"):
+        wavesim.simulate("h200", Kernel(1, work=work))
+    work = Warps([[Arithmetic(1)], [Arithmetic(1)]], order=[2])
+    with pytest.raises(InvalidInput, match=r"order\[0\]: a program is one of 0 to 1 \(got 2\)"):
+        wavesim.simulate("h200", Kernel(1, work=work))
+
+
+def test_loops_in_loops_without_end_are_refused():
+    nested = Arithmetic(1)
+    for _ in range(9):
+        nested = Loop(2, [nested])
+    with pytest.raises(InvalidInput, match="nested at most 8 deep"):
+        Warps([nested])
+
+
+def test_an_unknown_mode_is_refused():
+    with pytest.raises(InvalidInput, match="issue: must be 'rates' or 'exact'"):
+        wavesim.simulate("h200", Kernel(1, work=Warps([Arithmetic(1)])), issue="fast")
