@@ -20,8 +20,8 @@ const WARM_CYCLES: u64 = 8_000;
 const TURNS: u64 = 24;
 const LEAST_CYCLES: u64 = 4_000;
 const MOST_CYCLES: u64 = 32_000;
-/// The most sets of residents whose order of arrival is told apart, and that are measured for longer than
-/// [`LEAST_CYCLES`].
+/// The most sets of residents that are measured for longer than [`LEAST_CYCLES`], and whose order of arrival is told apart.
+const LONG: usize = 64;
 const ORDERED: usize = 256;
 
 /// Turns a cycle of a CTA that is not served beside the others.
@@ -66,7 +66,8 @@ impl Rates {
             return rates.extend(known);
         }
         if self.known.len() < ORDERED {
-            let found = self.measure(residents, MOST_CYCLES);
+            let most = if self.known.len() < LONG { MOST_CYCLES } else { LEAST_CYCLES };
+            let found = self.measure(residents, most);
             rates.extend(&found);
             self.known.insert(residents.to_vec(), found);
             return;
