@@ -4,6 +4,8 @@
 
 mod warps;
 
+mod l2;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Instant;
@@ -106,4 +108,5 @@ fn main() {
         println!("  engine, CTA detail    {with_ctas:6.1}  {:.2}", with_ctas / heap);
     }
     warps::print(&device);
+    l2::compare();
 }

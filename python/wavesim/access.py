@@ -8,12 +8,24 @@ from pydantic import BeforeValidator, Field
 
 from wavesim.durations import Time
 from wavesim.errors import InvalidInput
-from wavesim.spec import TAGS, CtaNumbers, Editable, Spec
+from wavesim.spec import TAGS, CtaNumbers, Editable, Numbers, Spec
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Access", "Broadcast", "Chase", "Panels", "Pattern", "Reuse", "Streamed"]
+__all__ = [
+    "Access",
+    "Attention",
+    "Broadcast",
+    "Chase",
+    "Listed",
+    "Panels",
+    "Pattern",
+    "Random",
+    "Reuse",
+    "Streamed",
+    "Strided",
+]
 
 Bytes = Annotated[int, Field(ge=1, le=2**44)]
 Positive = Annotated[int, Field(ge=1, lt=2**32)]
@@ -82,6 +94,70 @@ class Panels(Editable, Spec):
         return np.asarray(m * self.tiles_n + n, dtype=np.float64)
 
 
+class Attention(Editable, Spec):
+    """The loads of attention, a CTA a tile of queries.
+
+    CTA i has tile ``i % q_tiles`` of head ``i // q_tiles``. It reads ``q_bytes`` once, and then in
+    each of ``steps`` ``kv_bytes`` of its head's keys and values; ``heads`` are those of queries
+    over all sequences, and as many of them share one of ``kv_heads`` (by default each has its own)
+    as that takes. ``causal``: tile m takes the first (m + 1) / ``q_tiles`` of the steps only.
+    """
+
+    kind: Literal["attention"] = "attention"
+    q_bytes: Bytes
+    kv_bytes: Bytes
+    steps: Positive
+    q_tiles: Positive
+    heads: Positive
+    kv_heads: Positive
+    causal: bool = False
+
+
+class Strided(Editable, Spec):
+    """Pieces at equal distances: piece j of CTA i at ``i * cta_stride_bytes + j * stride_bytes``.
+
+    Pieces shorter than what a CTA's threads move at once (16 bytes each) go several together, as
+    many as there are threads for.
+    """
+
+    kind: Literal["strided"] = "strided"
+    piece_bytes: Bytes
+    pieces: Positive
+    stride_bytes: Annotated[int, Field(ge=0, le=2**44)]
+    cta_stride_bytes: Annotated[int, Field(ge=0, le=2**44)]
+
+
+class Random(Editable, Spec):
+    """Each CTA moves ``pieces`` pieces at random places of a buffer of ``bytes``.
+
+    Places are multiples of ``piece_bytes``; which, follows from the run's seed.
+    """
+
+    kind: Literal["random"] = "random"
+    bytes: Bytes
+    piece_bytes: Bytes = 128
+    pieces: Positive
+
+
+class Offsets(Numbers):
+    """Byte offsets, read in place as :class:`wavesim.spec.Numbers` are."""
+
+    __slots__ = ()
+
+    _rule: ClassVar[str] = "an offset is a whole number of bytes, 0 or more"
+
+
+class Listed(Editable, Spec):
+    """Pieces at given ``offsets`` (bytes); each CTA has an equal share of the list, in order.
+
+    An array of ``float64`` is read in place; the offsets' numbers are whole.
+    """
+
+    kind: Literal["listed"] = "listed"
+    offsets: Offsets
+    piece_bytes: Bytes = 128
+
+
 class Broadcast(Editable, Spec):
     """All CTAs read the same ``bytes``; CTA i begins at ``i * skew_bytes`` and wraps around."""
 
@@ -103,7 +179,7 @@ class Chase(Editable, Spec):
 
 
 Pattern = Annotated[
-    Streamed | Reuse | Panels | Broadcast | Chase,
+    Streamed | Reuse | Panels | Attention | Strided | Random | Listed | Broadcast | Chase,
     Field(discriminator="kind"),
 ]
 """Which bytes of a buffer a CTA moves; in files told by ``kind``."""
@@ -114,7 +190,8 @@ class Access(Editable, Spec):
 
     A CTA is a loop: in each iteration every thread moves 16 bytes of one run of bytes, and the
     next iteration begins when all have come. Make one by :meth:`stream`, :meth:`reuse`,
-    :meth:`panels`, :meth:`broadcast` or :meth:`chase`, whose further arguments are these fields:
+    :meth:`panels`, :meth:`attention`, :meth:`strided`, :meth:`random`, :meth:`listed`,
+    :meth:`broadcast` or :meth:`chase`, whose further arguments are these fields:
 
     Args:
         pattern: which bytes, in which order.
@@ -181,6 +258,64 @@ class Access(Editable, Spec):
         return cls(pattern, **fields)
 
     @classmethod
+    def attention(
+        cls,
+        q_bytes: int,
+        kv_bytes: int,
+        *,
+        steps: int,
+        q_tiles: int,
+        heads: int,
+        kv_heads: int | None = None,
+        causal: bool = False,
+        **fields: Any,
+    ) -> Self:
+        """Read the queries, keys and values of attention; see :class:`Attention`."""
+        pattern = Attention(
+            q_bytes=q_bytes,
+            kv_bytes=kv_bytes,
+            steps=steps,
+            q_tiles=q_tiles,
+            heads=heads,
+            kv_heads=heads if kv_heads is None else kv_heads,
+            causal=causal,
+        )
+        return cls(pattern, **fields)
+
+    @classmethod
+    def strided(
+        cls,
+        piece_bytes: int,
+        pieces: int,
+        stride_bytes: int,
+        cta_stride_bytes: int | None = None,
+        **fields: Any,
+    ) -> Self:
+        """Have each CTA move pieces at equal distances; see :class:`Strided`.
+
+        By default each CTA goes on where the one before it ends.
+        """
+        pattern = Strided(
+            piece_bytes=piece_bytes,
+            pieces=pieces,
+            stride_bytes=stride_bytes,
+            cta_stride_bytes=pieces * stride_bytes
+            if cta_stride_bytes is None
+            else cta_stride_bytes,
+        )
+        return cls(pattern, **fields)
+
+    @classmethod
+    def random(cls, bytes: int, pieces: int, piece_bytes: int = 128, **fields: Any) -> Self:
+        """Have each CTA move pieces at random places; see :class:`Random`."""
+        return cls(Random(bytes=bytes, piece_bytes=piece_bytes, pieces=pieces), **fields)
+
+    @classmethod
+    def listed(cls, offsets: Any, piece_bytes: int = 128, **fields: Any) -> Self:
+        """Have each CTA move its share of a list of pieces; see :class:`Listed`."""
+        return cls(Listed(offsets=offsets, piece_bytes=piece_bytes), **fields)
+
+    @classmethod
     def broadcast(cls, bytes: int, skew_bytes: int = 0, **fields: Any) -> Self:
         """Have all CTAs read the same bytes; see :class:`Broadcast`."""
         return cls(Broadcast(bytes=bytes, skew_bytes=skew_bytes), **fields)
@@ -204,4 +339,5 @@ class Access(Editable, Spec):
                 raise InvalidInput(f"pattern.order: {why}", "pattern.order", len(pattern.order))
 
 
-TAGS.update(("access", "streamed", "reuse", "panels", "broadcast", "chase"))
+TAGS.update(("access", "streamed", "reuse", "panels", "attention", "strided"))
+TAGS.update(("random", "listed", "broadcast", "chase"))

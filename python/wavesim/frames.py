@@ -21,6 +21,8 @@ __all__ = [
     "CTAS",
     "KERNELS",
     "L2",
+    "L2_SLICES",
+    "L2_WINDOWS",
     "LEDGER",
     "SMS",
     "WARPS",
@@ -81,21 +83,43 @@ SMS: Mapping[str, pl.DataType | type[pl.DataType]] = {
 }
 """``run.sms``: a row an SM."""
 
-L2: Mapping[str, pl.DataType | type[pl.DataType]] = {
-    "kernel": pl.UInt32,  # the launch's number
-    "name": pl.String,
+_MOVED: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "requested_sectors": pl.UInt64,  # read by the SMs
-    "merged_sectors": pl.UInt64,  # of these, joined to a request of another SM of the GPC
+    "coalesced_sectors": pl.UInt64,  # of these, joined to a request of another SM of the GPC
     "sm_sectors": pl.UInt64,  # the others: read of L2
     "fabric_sectors": pl.UInt64,  # read of one part of L2 by another
     "lookups": pl.UInt64,  # sm_sectors + fabric_sectors
     "hits": pl.UInt64,  # lookups that found their line, or found it on its way
+    "merged_sectors": pl.UInt64,  # of these, lookups that found it on its way
     "hit_share": pl.Float64,  # hits over lookups; null without lookups
     "written_sectors": pl.UInt64,  # by the SMs
     "dram_read_bytes": pl.UInt64,
-    "dram_written_bytes": pl.UInt64,  # written back while the launch ran
+    "dram_written_bytes": pl.UInt64,  # while the launch ran
+}
+
+L2: Mapping[str, pl.DataType | type[pl.DataType]] = {
+    "kernel": pl.UInt32,  # the launch's number
+    "name": pl.String,
+    **_MOVED,
 }
 """``run.l2``: a row a launch whose work is memory; a sector is 32 bytes."""
+
+L2_SLICES: Mapping[str, pl.DataType | type[pl.DataType]] = {
+    "kernel": pl.UInt32,  # the launch's number
+    "part": pl.UInt16,  # the part of L2 that the slice belongs to
+    "slice": pl.UInt32,  # numbered over all parts
+    **_MOVED,
+}
+"""``run.l2_slices``: a row a launch whose work is memory and slice; adds up to ``run.l2``."""
+
+L2_WINDOWS: Mapping[str, pl.DataType | type[pl.DataType]] = {
+    "kernel": pl.UInt32,  # the launch's number
+    "start_ns": pl.Float64,
+    "end_ns": pl.Float64,
+    **_MOVED,  # of what was asked for from start_ns to end_ns
+}
+"""``run.l2_windows``: a row a launch whose work is memory and window of time in which it moved
+anything. All windows are equally long, up to 1,024 a run; adds up to ``run.l2``."""
 
 WARPS: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "kernel": pl.UInt32,  # the launch's number
@@ -135,6 +159,12 @@ class Source(Protocol):
     def l2(self) -> pl.DataFrame:
         """``L2``."""
 
+    def l2_slices(self) -> pl.DataFrame:
+        """``L2_SLICES``; empty if they were not recorded."""
+
+    def l2_windows(self) -> pl.DataFrame:
+        """``L2_WINDOWS``; empty if they were not recorded."""
+
     def warps(self) -> pl.DataFrame:
         """``WARPS``."""
 
@@ -168,6 +198,16 @@ class Recorded:
         """A row a launch with memory work."""
         return pl.DataFrame(self.records.l2())
 
+    def l2_slices(self) -> pl.DataFrame:
+        """A row a launch with memory work and slice."""
+        frame = self.records.l2_slices()
+        return pl.DataFrame(schema=L2_SLICES) if frame is None else pl.DataFrame(frame)
+
+    def l2_windows(self) -> pl.DataFrame:
+        """A row a launch with memory work and window of time."""
+        frame = self.records.l2_windows()
+        return pl.DataFrame(schema=L2_WINDOWS) if frame is None else pl.DataFrame(frame)
+
     def warps(self) -> pl.DataFrame:
         """A row a launch with warp programs, and state."""
         return pl.DataFrame(self.records.warps())
@@ -194,7 +234,9 @@ class Stored:
     timeline_frame: pl.DataFrame
     """The timeline in many bins, of which others are made."""
     l2_frame: pl.DataFrame | None = None
-    """None where no launch has memory work."""
+    """None where no launch has memory work; so are the next two."""
+    l2_slice_frame: pl.DataFrame | None = None
+    l2_window_frame: pl.DataFrame | None = None
     warp_frame: pl.DataFrame | None = None
     """None where no launch has warp programs."""
 
@@ -209,8 +251,10 @@ class Stored:
             source.sms(),
             source.ledger(),
             source.timeline(_STORED_BINS),
-            l2 if (l2 := source.l2()).height else None,
-            warps if (warps := source.warps()).height else None,
+            _unless_empty(source.l2()),
+            _unless_empty(source.l2_slices()),
+            _unless_empty(source.l2_windows()),
+            _unless_empty(source.warps()),
         )
 
     def kernels(self) -> pl.DataFrame:
@@ -228,6 +272,16 @@ class Stored:
     def l2(self) -> pl.DataFrame:
         """A row a launch with memory work."""
         return pl.DataFrame(schema=L2) if self.l2_frame is None else self.l2_frame
+
+    def l2_slices(self) -> pl.DataFrame:
+        """A row a launch with memory work and slice."""
+        kept = self.l2_slice_frame
+        return pl.DataFrame(schema=L2_SLICES) if kept is None else kept
+
+    def l2_windows(self) -> pl.DataFrame:
+        """A row a launch with memory work and window of time."""
+        kept = self.l2_window_frame
+        return pl.DataFrame(schema=L2_WINDOWS) if kept is None else kept
 
     def warps(self) -> pl.DataFrame:
         """A row a launch with warp programs, and state."""
@@ -264,6 +318,10 @@ class Stored:
                 *values,
             )
         )
+
+
+def _unless_empty(frame: pl.DataFrame) -> pl.DataFrame | None:
+    return frame if frame.height else None
 
 
 def checked_bins(bins: int) -> int:

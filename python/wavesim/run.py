@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Run"]
 
-Detail = Literal["ctas", "kernels"]
+Detail = Literal["ctas", "kernels", "memory"]
 Dispatcher = Literal["hardware", "ideal"]
 Issue = Literal["rates", "exact"]
 
@@ -137,6 +137,35 @@ class Run:
         return self._source.warps()
 
     @cached_property
+    def l2_slices(self) -> pl.DataFrame:
+        """A row a launch whose work is memory and slice of L2; adds up to :attr:`l2`.
+
+        Columns in ``wavesim.frames.L2_SLICES``.
+
+        Raises:
+            InvalidInput: unless the run recorded ``detail="memory"``.
+        """
+        self._needs_memory()
+        return self._source.l2_slices()
+
+    @cached_property
+    def l2_windows(self) -> pl.DataFrame:
+        """A row a launch whose work is memory and window of time; adds up to :attr:`l2`.
+
+        Columns in ``wavesim.frames.L2_WINDOWS``.
+
+        Raises:
+            InvalidInput: unless the run recorded ``detail="memory"``.
+        """
+        self._needs_memory()
+        return self._source.l2_windows()
+
+    def _needs_memory(self) -> None:
+        if self.detail != "memory":
+            why = 'slices and windows were not recorded; simulate with detail="memory" to have them'
+            raise InvalidInput(f"detail: {why} (got {self.detail!r})", "detail", self.detail)
+
+    @cached_property
     def ledger(self) -> pl.DataFrame:
         """A row an account: busy, launch, fill, starved, blocked, tail, dependency.
 
@@ -182,7 +211,7 @@ class Run:
 
     @property
     def plot(self) -> Plots:
-        """Charts: ``run.plot.timeline()``, ``slots()``, ``sms()``, ``ledger()``, ``kernels()``."""
+        """Charts: ``run.plot.timeline()``, ``slots()``, ``sms()``, ``ledger()``, ``l2()`` ..."""
         from wavesim.plots import Plots  # noqa: PLC0415 (Altair takes long to load)
 
         return Plots(self)

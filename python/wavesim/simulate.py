@@ -23,7 +23,7 @@ def simulate(
     program: Program | Kernel,
     *,
     seed: int = 0,
-    detail: Literal["ctas", "kernels"] = "ctas",
+    detail: Literal["ctas", "kernels", "memory"] = "ctas",
     dispatcher: Literal["hardware", "ideal"] = "hardware",
     first_sms: Sequence[int] = (),
     issue: Literal["rates", "exact"] = "rates",
@@ -34,8 +34,9 @@ def simulate(
         device: the device, or its name in the catalogue.
         program: what the host issues.
         seed: of every random stream, 0 to 2^64 - 1. Equal input and seed give an equal run.
-        detail: what is recorded: ``"ctas"``, a row for each CTA; or ``"kernels"``, which is faster
-            and needs no memory for CTAs.
+        detail: what is recorded: ``"ctas"``, a row for each CTA; ``"kernels"``, which is faster
+            and needs no memory for CTAs; or ``"memory"``, what L2 moved by slice and by window of
+            time beside the CTAs.
         dispatcher: ``"hardware"``, as the device has it; or ``"ideal"``, which gives every free
             slot away at once and for nothing.
         first_sms: where the hardware's dispatcher begins: an SM of the GPC that it visits first,

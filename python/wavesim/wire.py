@@ -34,7 +34,7 @@ _KERNEL = re.compile(r"^(?:program\.)?kernels\[(\d+)\]")
 _TAG = re.compile(
     r"\.(?:launch|record|wait|copy|graph|persistent|grid_sync|access|warps"
     r"|(?<=\]\.)(?:arithmetic|tensor|shared|load|store|loop)(?=\.)|from(?=\.)"
-    r"|(?<=\.pattern\.)(?:stream|reuse|panels|broadcast|chase)"
+    r"|(?<=\.pattern\.)(?:stream|reuse|panels|attention|strided|random|listed|broadcast|chase)"
     r"|chain(?=\.(?:before|after|needs))|duration(?=\.\w))\b"
 )
 
@@ -179,6 +179,9 @@ def _access(work: Any, arrays: list[Array]) -> dict[str, Any]:
     if kind == "panels":
         arrays.append(work.pattern.tiles())
         pattern["order"] = len(arrays) - 1
+    elif kind == "listed":
+        arrays.append(work.pattern.offsets.array)
+        pattern["offsets"] = len(arrays) - 1
     times = {name: {"cycles": getattr(work, f"{name}_cycles")} for name in _ACCESS_TIMES}
     fields = {name: getattr(work, name) for name in ("write", "buffer", "buffer_bytes")}
     cold = None if work.cold_cycles is None else {"cycles": work.cold_cycles}

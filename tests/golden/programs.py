@@ -5,6 +5,7 @@ from typing import Literal
 
 import wavesim
 from wavesim import (
+    Access,
     Chain,
     Copy,
     Duration,
@@ -99,6 +100,38 @@ def chain() -> wavesim.Run:
     return wavesim.simulate("h200", Kernel(1_500, work=work), seed=8)
 
 
+def memory() -> wavesim.Run:
+    matrix = Access.panels(16_384, 8_192, steps=6, tiles_m=20, tiles_n=15, order=4)
+    works = [
+        Access.reuse(16_384, 3_000, passes=2, shift=5),
+        matrix,
+        Access.broadcast(2**19, skew_bytes=4_096),
+        Access.stream(20_000, write=True),
+        Access.attention(16_384, 32_768, steps=5, q_tiles=30, heads=10, kv_heads=2, causal=True),
+        Access.chase(2**20, 500),
+    ]
+    return wavesim.simulate("h200", Program([Kernel(300, work=work) for work in works]), seed=12)
+
+
+def gathers() -> wavesim.Run:
+    device = wavesim.device("h200").edited(
+        {"l2.replacement": "random", "l2.write_policy": "write_through"}
+    )
+    works = [
+        Access.strided(4, pieces=300, stride_bytes=4_096, cta_stride_bytes=4),
+        Access.random(2**27, pieces=200),
+        Access.listed([float(i * 7_919 % 2**22) * 32 for i in range(6_000)], piece_bytes=32),
+        Access.random(2**27, pieces=200, write=True),
+    ]
+    return wavesim.simulate(device, Program([Kernel(300, work=work) for work in works]), seed=13)
+
+
+def protected() -> wavesim.Run:
+    device = wavesim.device("a100").edited({"l2.replacement": "protected"})
+    work = Access.reuse(16_384, 3_000, passes=3)
+    return wavesim.simulate(device, Kernel(864, 256, work=work), detail="memory")
+
+
 def _warps(issue: Literal["rates", "exact"]) -> wavesim.Run:
     turn = [Load(footprint_bytes=2**24), Shared("store"), Barrier(), Arithmetic(24, 2)]
     work = Warps([[Loop(40, turn)], [Loop(60, [Arithmetic(32)])]])
@@ -136,6 +169,9 @@ PROGRAMS: dict[str, Callable[[], wavesim.Run]] = {
         tasks,
         barriers,
         chain,
+        memory,
+        gathers,
+        protected,
         warps_at_rates,
         warps_exactly,
         xcds,

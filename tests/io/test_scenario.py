@@ -126,7 +126,7 @@ def test_times_of_each_cta_can_lie_in_a_file_beside_it(tmp_path: Path, suffix: s
         ('devise = "h200"', "devise", "did you mean device?"),
         ("seed = 1.5", "seed", "must be a whole number (got 1.5)"),
         ("seed = true", "seed", "must be a whole number (got True)"),
-        ('detail = "warps"', "detail", "must be one of ctas, kernels (got 'warps')"),
+        ('detail = "warps"', "detail", "must be one of ctas, kernels, memory (got 'warps')"),
         ("program = 3", "program", "must be a list (got 3)"),
         ("program = [3]", "program[0]", "must be a table (got 3)"),
         ("program = [{ launch = 'x' }]", "program[0].launch", "no such kernel; there are k"),

@@ -134,8 +134,9 @@ def test_a_missing_file_is_named(run: wavesim.Run, tmp_path: Path) -> None:
         ("[]", "not a manifest of a saved run"),
         ('{"format": "something else"}', "not a manifest of a saved run"),
         ('{"format": "wavesim run", "format_version": 99, "version": "9.0"}', "format 99"),
-        ('{"format": "wavesim run", "format_version": 1}', "field 'files' is missing"),
-        ('{"format": "wavesim run", "format_version": 1, "files": 3}', "damaged"),
+        ('{"format": "wavesim run", "format_version": 1, "version": "0.1"}', "format 1"),
+        ('{"format": "wavesim run", "format_version": 2}', "field 'files' is missing"),
+        ('{"format": "wavesim run", "format_version": 2, "files": 3}', "damaged"),
     ],
 )
 def test_a_manifest_that_is_none_is_refused(tmp_path: Path, text: str, why: str) -> None:

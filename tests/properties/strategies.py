@@ -3,9 +3,11 @@
 from hypothesis import strategies as st
 
 import wavesim
-from wavesim import Duration, Kernel, Launch, Program
+from wavesim import Access, Duration, Kernel, Launch, Program
 
 NAMES = ("h200", "a100", "l40s", "v100-sxm2", "mi300x")
+
+REPLACEMENTS = ("lru", "not_recently_used", "random", "protected")
 
 spans = st.integers(0, 20_000).map(lambda ps: ps / 10)
 """Nanoseconds, some of them fractions."""
@@ -16,6 +18,8 @@ def devices(draw) -> wavesim.Device:
     """A device of a few SMs, in GPCs of uneven sizes, with other clocks and other timings."""
     device = wavesim.device(draw(st.sampled_from(NAMES))).scaled(sms=draw(st.integers(1, 40)))
     changes = {"clock.sm_mhz": draw(st.sampled_from([500.0, 1_000.0, 1_980.0]))}
+    changes["l2.replacement"] = draw(st.sampled_from(REPLACEMENTS))
+    changes["l2.write_policy"] = draw(st.sampled_from(["write_back", "write_through"]))
     for field in ("dispatch.refill_cycles", "dispatch.send_cycles", "launch.stream_gap_ns"):
         if draw(st.booleans()):
             changes[field] = draw(st.sampled_from([0.0, 1.0, 333.3]))
@@ -44,6 +48,34 @@ def durations(draw, count: int) -> Duration:
 
 
 @st.composite
+def accesses(draw, count: int) -> Access:
+    """Any kind of memory work, for so many CTAs."""
+    size = draw(st.sampled_from([1, 32, 100, 128, 4_096, 10_000]))
+    pieces, skew = draw(st.integers(1, 20)), draw(st.integers(0, 700))
+    fields = {
+        "write": draw(st.booleans()),
+        "buffer": draw(st.integers(0, 1)),
+        "overhead_cycles": draw(st.sampled_from([0.0, 20.5])),
+    }
+    offsets = [i * skew % 100_000 for i in range(count * pieces)]
+    return draw(
+        st.sampled_from(
+            [
+                Access.stream(size, **fields),
+                Access.reuse(size, pieces, passes=2, shift=skew % 7, **fields),
+                Access.panels(size, 512, steps=2, tiles_m=1, tiles_n=count, **fields),
+                Access.attention(512, size, steps=3, q_tiles=count, heads=1, **fields),
+                Access.strided(size, pieces, stride_bytes=skew, cta_stride_bytes=4, **fields),
+                Access.random(size * 100, pieces, piece_bytes=size, **fields),
+                Access.listed(offsets, piece_bytes=size, **fields),
+                Access.broadcast(size, skew_bytes=skew, **fields),
+                Access.chase(32 * pieces, pieces, stride_bytes=32, **fields),
+            ]
+        )
+    )
+
+
+@st.composite
 def kernels(draw, device: wavesim.Device, *, plain: bool = False) -> Kernel:
     """A kernel that the device launches. `plain`: without clusters and tasks, equal CTAs aside."""
     limits = device.limits
@@ -61,7 +93,9 @@ def kernels(draw, device: wavesim.Device, *, plain: bool = False) -> Kernel:
         shape["cluster"] = 1
         grid = draw(st.integers(1, 400))
     work = draw(durations(grid))
-    if not plain and draw(st.integers(0, 4)) == 0:
+    if not plain and draw(st.integers(0, 3)) == 0:
+        work = draw(accesses(grid))
+    elif not plain and draw(st.integers(0, 4)) == 0:
         tasks = draw(st.integers(0, 300))
         schedule = draw(st.sampled_from(["static", "atomic"]))
         work = wavesim.Persistent(tasks, draw(durations(tasks)), schedule)

@@ -191,3 +191,33 @@ def test_a_log_of_other_blocks_is_refused() -> None:
 )
 def test_times_are_written_in_the_unit_a_person_would_use(ns: float, text: str) -> None:
     assert time_text(ns) == text
+
+
+def windows_frame(launches: int, windows: int) -> pl.DataFrame:
+    rows = [
+        (kernel, window * 100.0, window * 100.0 + 100, 10, 10 * (window % 2), 320, 32)
+        for kernel in range(launches)
+        for window in range(windows)
+    ]
+    names = ["kernel", "start_ns", "end_ns", "lookups", "hits"]
+    names += ["dram_read_bytes", "dram_written_bytes"]
+    return pl.DataFrame(rows, schema=names, orient="row").with_columns(
+        pl.lit(4).alias("written_sectors")
+    )
+
+
+def test_l2_over_time_shows_the_hit_share_of_each_launch_and_what_was_moved() -> None:
+    chart = plots.l2(windows_frame(launches=2, windows=3), {0: "gemm"})
+    shares, moved = sorted(rows_of(chart), key=lambda rows: "hit_share" not in rows[0])
+    assert {row["launch"] for row in shares} == {"0 gemm", "1"}
+    assert [row["hit_share"] for row in shares] == [0.0, 1.0, 0.0] * 2
+    # 14 sectors of 32 bytes of each launch in 100 ns, and 352 bytes.
+    assert {(row["where"], row["gb_s"]) for row in moved} == {("L2", 8.96), ("DRAM", 7.04)}
+
+
+def test_l2_over_time_joins_windows_and_launches_where_there_are_too_many() -> None:
+    chart = plots.l2(windows_frame(launches=30, windows=1_000))
+    shares, moved = sorted(rows_of(chart), key=lambda rows: "hit_share" not in rows[0])
+    assert len(shares) + len(moved) <= plots.MAX_ROWS
+    assert {row["launch"] for row in shares} == {*map(str, range(9)), "other"}
+    assert chart.to_dict()["vconcat"][0]["title"]["subtitle"].endswith("ns share a point")

@@ -109,7 +109,7 @@ def run(
         int | None, Parameter(help="Seed of all random streams, instead of the file's.")
     ] = None,
     detail: Annotated[
-        Literal["ctas", "kernels"] | None,
+        Literal["ctas", "kernels", "memory"] | None,
         Parameter(help="What is recorded, instead of the file's."),
     ] = None,
     report: ReportPath = None,

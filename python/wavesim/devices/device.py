@@ -29,6 +29,9 @@ from wavesim.spec import Spec
 
 __all__ = ["Device"]
 
+_WORDS = ("dispatch.deal", "issue.policy", "l2.replacement", "l2.write_policy")
+"""Fields of a device's parts that are words."""
+
 
 class Device(Spec):
     """A GPU. Immutable: :meth:`scaled` and :meth:`edited` give another one.
@@ -123,9 +126,10 @@ class Device(Spec):
     def edited(self, changes: Mapping[str, Any] | None = None, /, **fields: object) -> Self:
         """Give the device with other values, by path: ``edited({"clock.sm_mhz": 1500})``.
 
-        A path may name a number, a whole list (``topology.gpcs``, ``limits.carve_outs_bytes``),
-        ``name``, ``title`` or ``compute_capability``; the last brings the limits of that
-        capability with it. Edited values are marked as assumed.
+        A path may name a number, a whole list (``topology.gpcs``, ``limits.carve_outs_bytes``), a
+        policy (``dispatch.deal``, ``l2.replacement``, ``l2.write_policy``), ``name``, ``title`` or
+        ``compute_capability``; the last brings the limits of that capability with it. Edited
+        values are marked as assumed.
 
         Raises:
             InvalidInput: for a path that is not there (with the nearest ones), or a value that
@@ -163,7 +167,7 @@ class Device(Spec):
             return self
         data = self.model_dump()
         known = [*self.numbers(), *(f"limits.{name}" for name in Limits.model_fields)]
-        known += ["name", "title", "compute_capability", "dispatch.deal", "issue.policy"]
+        known += ["name", "title", "compute_capability", *_WORDS]
         if "compute_capability" in changes:
             capability = changes["compute_capability"]
             data["limits"] = json.loads(_wavesim.limits_of(str(capability)))

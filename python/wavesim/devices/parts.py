@@ -296,6 +296,8 @@ class L2(Spec):
     bytes: Size
     halves: Annotated[int, Field(ge=1, le=255)]
     """The parts it is split into; a line is at home in one of them."""
+    slices: Count
+    """Of all parts together; a hash of a line's address says in which one it is."""
     line_bytes: Count
     sector_bytes: Count
     near_latency_cycles: FiniteFloat
@@ -304,15 +306,23 @@ class L2(Spec):
     """A load that hits in another part."""
     bandwidth_gb_s: FiniteFloat
     """Read bandwidth over the whole device."""
+    fabric_bandwidth_gb_s: FiniteFloat
+    """What the fabric between the parts carries, in all directions together."""
     ways: Count
     """Lines that a set holds."""
+    replacement: Literal["lru", "not_recently_used", "random", "protected"]
+    """Which of them makes room for a new one."""
+    protected_ways: Size
+    """Under ``"protected"``, how many lines of a set are protected at most."""
+    write_policy: Literal["write_back", "write_through"]
+    """When DRAM gets what is written: when its line is driven out, or at once."""
     reserved_bytes: Size
     """What of it other things than a kernel's data hold: code, address tables."""
     port_bytes_per_cycle: FiniteFloat
     """What an SM takes in."""
     write_bandwidth_gb_s: FiniteFloat
     """Write bandwidth over the whole device."""
-    merged_requests: Count
+    coalesced_requests: Count
     """How many SMs of a GPC share one request for a line that is on its way."""
     cold_cycles: FiniteFloat
     """By how much an SM's first access in a launch comes later."""

@@ -65,7 +65,7 @@ def write_run(run: Run, path: str | os.PathLike[str]) -> None:
         WavesimError: the file cannot be written; names ``path``.
     """
     parts = [_kernel_events(run.kernels, KERNELS_PID, "kernels")]
-    if run.detail == "ctas":
+    if run.detail != "kernels":
         parts.append(_slot_events(run))
     _write(path, parts)
 

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Scenario", "read_scenario"]
 
-Detail = Literal["ctas", "kernels"]
+Detail = Literal["ctas", "kernels", "memory"]
 Dispatcher = Literal["hardware", "ideal"]
 Issue = Literal["rates", "exact"]
 
-_DETAILS = ("ctas", "kernels")
+_DETAILS = ("ctas", "kernels", "memory")
 _DISPATCHERS = ("hardware", "ideal")
 _ISSUES = ("rates", "exact")
 _KEYS = ("device", "seed", "detail", "dispatcher", "issue", "kernels", "streams", "program")

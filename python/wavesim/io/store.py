@@ -19,7 +19,17 @@ import polars as pl
 
 from wavesim.devices import Device
 from wavesim.errors import InvalidInput, UnsupportedFile
-from wavesim.frames import CTAS, KERNELS, L2, LEDGER, SMS, WARPS, Stored
+from wavesim.frames import (
+    CTAS,
+    KERNELS,
+    L2,
+    L2_SLICES,
+    L2_WINDOWS,
+    LEDGER,
+    SMS,
+    WARPS,
+    Stored,
+)
 from wavesim.io.atomic import atomic_folder
 from wavesim.io.programs import decode_program, encode_program
 from wavesim.run import Run
@@ -27,7 +37,7 @@ from wavesim.run import Run
 __all__ = ["load", "save"]
 
 FORMAT = "wavesim run"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 NUMBERS = "numbers.parquet"
 FRAMES = {field.name: field.name.removesuffix("_frame") + "s.parquet" for field in fields(Stored)}
@@ -45,8 +55,11 @@ _COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "sm_frame": SMS,
     "l2_frame": L2,
     "warp_frame": WARPS,
+    "l2_slice_frame": L2_SLICES,
+    "l2_window_frame": L2_WINDOWS,
     "ledger_frame": LEDGER,
 }
+_OPTIONAL = ("cta_frame", "l2_frame", "l2_slice_frame", "l2_window_frame", "warp_frame")
 _NAMES = {MANIFEST, NUMBERS, *FRAMES.values()}
 
 
@@ -181,7 +194,7 @@ def _for_parquet(frame: pl.DataFrame) -> pl.DataFrame:
 def _frame(place: Path, field: str, files: Mapping[str, Any]) -> pl.DataFrame | None:
     file = place / FRAMES[field]
     if file.name not in files:
-        if field in ("cta_frame", "l2_frame", "warp_frame"):
+        if field in _OPTIONAL:
             return None
         raise UnsupportedFile(f"{place / MANIFEST}: damaged: names no {file.name}", file)
     frame = pl.read_parquet(file)

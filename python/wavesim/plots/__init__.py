@@ -12,6 +12,7 @@ like an idle slot.
 from __future__ import annotations
 
 from wavesim.plots.accounts import ledger, timeline
+from wavesim.plots.l2 import l2
 from wavesim.plots.logged import compare
 from wavesim.plots.of_run import Plots
 from wavesim.plots.places import slots, sms
@@ -25,6 +26,7 @@ __all__ = [
     "account_colour",
     "compare",
     "kernels",
+    "l2",
     "ledger",
     "slots",
     "sms",

@@ -9,6 +9,7 @@ import altair as alt
 import polars as pl
 
 from wavesim.plots.accounts import ledger, timeline
+from wavesim.plots.l2 import l2
 from wavesim.plots.logged import compare
 from wavesim.plots.places import slots, sms
 from wavesim.plots.streams import kernels
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plots:
-    """Charts of a run. ``slots`` and ``compare`` need ``detail="ctas"``."""
+    """Charts of a run. ``slots`` and ``compare`` need CTAs, ``l2`` ``detail="memory"``."""
 
     run: Run
 
@@ -45,6 +46,12 @@ class Plots:
     def kernels(self, limit: int = 3_000) -> alt.Chart:
         """Kernels over time, a row a stream; beyond ``limit`` kernels neighbours share a bar."""
         return kernels(self.run.kernels, limit)
+
+    def l2(self) -> alt.VConcatChart:
+        """L2's hit share over time, a line a launch, above what it and DRAM move."""
+        frame = self.run.kernels
+        names = dict(zip(frame["kernel"].to_list(), frame["name"].to_list(), strict=True))
+        return l2(self.run.l2_windows, names)
 
     def compare(self, logged: pl.DataFrame) -> alt.VConcatChart:
         """Running CTAs against a log of blocks (``start_ns``, ``end_ns``), and the differences."""

@@ -41,7 +41,7 @@ def run_sections(run: Run) -> list[Section]:
     """Ledger, diagnosis, timeline, kernels, SMs."""
     sections = [ledger_section(run), diagnosis_section(run.diagnose())]
     charts: list[alt.TopLevelMixin] = [run.plot.timeline(), run.plot.kernels()]
-    if run.detail == "ctas" and run.ctas.height <= SLOT_CHART_CTAS:
+    if run.detail != "kernels" and run.ctas.height <= SLOT_CHART_CTAS:
         charts.append(run.plot.slots())
     sections.append(Section("Timeline", charts=tuple(charts)))
     sections.append(kernels_section(run.kernels))

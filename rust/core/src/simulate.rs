@@ -18,6 +18,8 @@ pub enum Detail {
     /// A row a CTA as well.
     #[default]
     Ctas,
+    /// What L2 moved by slice and by window of time as well.
+    Memory,
 }
 
 /// Which dispatcher places the CTAs.

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use wavesim::device::{Device, Occupancy};
 use wavesim::engine::Time;
-use wavesim::records::{Account, CtaColumns, KernelColumns, L2Columns, Ledger, SmColumns, State, Traffic, WarpColumns};
+use wavesim::records::{Account, CtaColumns, KernelColumns, Ledger, SmColumns, State, WarpColumns};
 use wavesim::simulate::shape_of;
 use wavesim::workload::{Kernel, Program};
 
@@ -52,7 +52,7 @@ fn batch<const N: usize>(columns: [(&str, ArrayRef); N]) -> RecordBatch {
 }
 
 /// A column whose items are as wide as the vector's: `collect` then reuses the vector's memory.
-fn column<T: ArrowPrimitiveType, V>(values: Vec<V>, convert: impl Fn(V) -> T::Native) -> ArrayRef
+pub(crate) fn column<T: ArrowPrimitiveType, V>(values: Vec<V>, convert: impl Fn(V) -> T::Native) -> ArrayRef
 where
     PrimitiveArray<T>: From<Vec<T::Native>>,
 {
@@ -64,7 +64,7 @@ fn floats(values: impl IntoIterator<Item = f64>) -> ArrayRef {
     Arc::new(PrimitiveArray::<Float64Type>::from_iter_values(values))
 }
 
-fn nanoseconds(times: Vec<Time>) -> ArrayRef {
+pub(crate) fn nanoseconds(times: Vec<Time>) -> ArrayRef {
     column::<Float64Type, _>(times, Time::ns)
 }
 
@@ -99,32 +99,6 @@ pub(crate) fn sms(columns: SmColumns, slots: u64, makespan: Time) -> RecordBatch
         ("utilization", utilization),
         ("last_end_ns", nanoseconds(columns.last_end)),
     ])
-}
-
-/// One row a launch with memory work.
-pub(crate) fn l2(columns: L2Columns, names: &[String]) -> RecordBatch {
-    let traffic = &columns.traffic;
-    let of = |field: fn(&Traffic) -> u64| column::<UInt64Type, _>(traffic.iter().map(field).collect(), |n| n);
-    let lookups = |traffic: &Traffic| traffic.sectors + traffic.fabric;
-    let shares = traffic.iter().map(|t| (lookups(t) > 0).then(|| t.hits as f64 / lookups(t) as f64));
-    let shares: ArrayRef = Arc::new(shares.collect::<PrimitiveArray<Float64Type>>());
-    let of_names: ArrayRef = Arc::new(StringArray::from_iter_values(names));
-    let columns = [
-        ("kernel", column::<UInt32Type, _>(columns.kernel.clone(), |id| id.0)),
-        ("name", of_names),
-        ("requested_sectors", of(|traffic| traffic.requested)),
-        ("merged_sectors", of(|traffic| traffic.merged)),
-        ("sm_sectors", of(|traffic| traffic.sectors)),
-        ("fabric_sectors", of(|traffic| traffic.fabric)),
-        ("lookups", of(lookups)),
-        ("hits", of(|traffic| traffic.hits)),
-        ("hit_share", shares),
-        ("written_sectors", of(|traffic| traffic.written)),
-        ("dram_read_bytes", of(|traffic| traffic.dram_read)),
-        ("dram_written_bytes", of(|traffic| traffic.dram_written)),
-    ];
-    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, name == "hit_share")))
-        .expect("the columns of L2 have one length")
 }
 
 /// One row a launch with warp programs, and state of its warps.

@@ -6,6 +6,7 @@
 mod device;
 mod doorway;
 mod frames;
+mod l2_frames;
 mod numbers;
 mod program;
 mod run;

@@ -12,11 +12,16 @@ use wavesim::{Detail, Options};
 
 use crate::doorway::{Machine, enter};
 use crate::frames::{self, Frame};
+use crate::l2_frames;
 use crate::numbers::Numbers;
 use crate::program::parse;
 
 /// A batch that is made when it is first asked for.
 type Lazy = LazyLock<RecordBatch, Box<dyn FnOnce() -> RecordBatch + Send>>;
+
+fn lazy(make: impl FnOnce() -> RecordBatch + Send + 'static) -> Lazy {
+    LazyLock::new(Box::new(make))
+}
 
 /// All that a run leaves behind. Frames are handed over without a copy, as often as they are asked for.
 #[pyclass(frozen, module = "wavesim._wavesim")]
@@ -26,6 +31,8 @@ pub(crate) struct RunRecords {
     sms: Lazy,
     l2: Lazy,
     warps: Lazy,
+    l2_slices: Option<Lazy>,
+    l2_windows: Option<Lazy>,
     ledger: Ledger,
     slots: u64,
     makespan: wavesim::engine::Time,
@@ -34,20 +41,19 @@ pub(crate) struct RunRecords {
 
 impl RunRecords {
     fn new(records: Records, machine: &Machine, program: Program) -> Self {
-        let Records { kernels, ctas, sms, l2, warps, ledger, slots, makespan, digest } = records;
+        let Records { kernels, ctas, sms, l2, l2_slices, l2_windows, warps, ledger, slots, makespan, digest } = records;
         let device = Arc::clone(&machine.device);
         let names: Vec<String> = l2.spec.iter().map(|&spec| program.kernels[spec as usize].name.clone()).collect();
         let launched: Vec<String> =
             warps.spec.iter().map(|&spec| program.kernels[spec as usize].name.clone()).collect();
         Self {
-            warps: LazyLock::new(Box::new(move || frames::warps(&warps, &launched))),
-            l2: LazyLock::new(Box::new(move || frames::l2(l2, &names))),
-            kernels: LazyLock::new(Box::new(move || frames::kernels(kernels, &device, &program))),
-            ctas: ctas.map(|ctas| {
-                let make: Box<dyn FnOnce() -> RecordBatch + Send> = Box::new(|| frames::ctas(ctas));
-                LazyLock::new(make)
-            }),
-            sms: LazyLock::new(Box::new(move || frames::sms(sms, slots, makespan))),
+            warps: lazy(move || frames::warps(&warps, &launched)),
+            l2: lazy(move || l2_frames::l2(l2, &names)),
+            l2_slices: l2_slices.map(|slices| lazy(|| l2_frames::l2_slices(slices))),
+            l2_windows: l2_windows.map(|windows| lazy(|| l2_frames::l2_windows(windows))),
+            kernels: lazy(move || frames::kernels(kernels, &device, &program)),
+            ctas: ctas.map(|ctas| lazy(|| frames::ctas(ctas))),
+            sms: lazy(move || frames::sms(sms, slots, makespan)),
             ledger,
             slots,
             makespan,
@@ -83,6 +89,16 @@ impl RunRecords {
         RecordBatch::clone(&self.warps).into()
     }
 
+    /// One row a launch with memory work and slice of L2; None if they were not recorded.
+    fn l2_slices(&self) -> Option<Frame> {
+        self.l2_slices.as_ref().map(|slices| RecordBatch::clone(slices).into())
+    }
+
+    /// One row a launch with memory work and window of time; None if they were not recorded.
+    fn l2_windows(&self) -> Option<Frame> {
+        self.l2_windows.as_ref().map(|windows| RecordBatch::clone(windows).into())
+    }
+
     /// One row an account; `time_ps` is a decimal without fraction.
     fn ledger(&self) -> Frame {
         frames::ledger(&self.ledger).into()
@@ -115,7 +131,7 @@ impl RunRecords {
     }
 }
 
-/// Simulates a program on a machine. `detail` is `kernels` or `ctas`, `dispatcher` is `hardware` or `ideal`; `first_sms` are
+/// Simulates a program on a machine. `detail` is `kernels`, `ctas` or `memory`, `dispatcher` is `hardware` or `ideal`; `first_sms` are
 /// up to two SMs, `issue` is `rates` or `exact`.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]

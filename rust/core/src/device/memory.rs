@@ -13,6 +13,8 @@ pub struct L2 {
     pub bytes: u64,
     /// The parts it is split into; a line is at home in one of them.
     pub halves: u8,
+    /// The slices that all parts together are made of; a hash of a line's address says in which one it is.
+    pub slices: u32,
     /// A line in bytes.
     pub line_bytes: u32,
     /// A sector in bytes: the grain of transfers.
@@ -23,8 +25,16 @@ pub struct L2 {
     pub far_latency_cycles: f64,
     /// Read bandwidth from L2 over the whole device, in GB/s.
     pub bandwidth_gb_s: f64,
+    /// What the fabric between the parts carries, in GB/s, in all directions together.
+    pub fabric_bandwidth_gb_s: f64,
     /// Lines that a set holds.
     pub ways: u32,
+    /// Which of them makes room for a new one.
+    pub replacement: Replacement,
+    /// Under [`Replacement::Protected`], how many lines of a set are protected at most.
+    pub protected_ways: u32,
+    /// When DRAM gets what is written.
+    pub write_policy: WritePolicy,
     /// What of it other things than a kernel's data hold, such as code and address tables, in bytes.
     pub reserved_bytes: u64,
     /// What an SM takes in, in bytes a cycle.
@@ -32,12 +42,41 @@ pub struct L2 {
     /// Write bandwidth into L2 over the whole device, in GB/s.
     pub write_bandwidth_gb_s: f64,
     /// How many SMs of a GPC share one request for a line that is on its way; 1 merges none.
-    pub merged_requests: u32,
+    pub coalesced_requests: u32,
     /// An SM's first access in a launch comes this much later, in SM cycles: addresses are translated, code is fetched.
     pub cold_cycles: f64,
     /// How gradually latency rises when demand comes near the bandwidth: 0 for a sharp bend.
     pub softness: f64,
 }
+
+/// Which line of a set makes room for a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Replacement {
+    /// The one that was used least recently.
+    Lru,
+    /// One that was not used since all others were: a bit a line.
+    NotRecentlyUsed,
+    /// Any.
+    Random,
+    /// The least recently used of those that were not found again since they came, while others are protected.
+    Protected,
+}
+
+/// When DRAM gets what is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WritePolicy {
+    /// When its line is driven out.
+    WriteBack,
+    /// At once.
+    WriteThrough,
+}
+
+/// The most SMs that share a request.
+const MOST_SHARERS: u32 = 255;
+/// The most lines of a set.
+const MOST_WAYS: u32 = 256;
 
 impl L2 {
     pub(super) fn validate(&self) -> Result<()> {
@@ -62,8 +101,12 @@ impl L2 {
             return Err(Error::invalid("bytes", self.bytes, "must hold a line in each part"));
         }
         let set = u64::from(self.ways) * u64::from(self.line_bytes) * u64::from(self.halves);
-        if self.ways == 0 || self.ways > 1024 {
-            return Err(Error::invalid("ways", self.ways, "a set holds 1 to 1024 lines"));
+        if !(1..=MOST_WAYS).contains(&self.ways) {
+            return Err(Error::invalid("ways", self.ways, format!("a set holds 1 to {MOST_WAYS} lines")));
+        }
+        if self.replacement == Replacement::Protected && self.protected_ways >= self.ways {
+            let why = format!("must leave one of {} ways to lines that are new", self.ways);
+            return Err(Error::invalid("protected_ways", self.protected_ways, why));
         }
         if !self.bytes.is_multiple_of(set) {
             let why =
@@ -74,11 +117,19 @@ impl L2 {
             let why = format!("must leave a set of the {} bytes in each part", self.bytes);
             return Err(Error::invalid("reserved_bytes", self.reserved_bytes, why));
         }
-        if self.merged_requests == 0 {
-            return Err(Error::invalid("merged_requests", 0, "must be at least 1"));
+        let sets = (self.bytes - self.reserved_bytes) / set;
+        let in_part = self.slices / u32::from(self.halves);
+        if !self.slices.is_multiple_of(u32::from(self.halves)) || !(1..=sets).contains(&u64::from(in_part)) {
+            let why = format!("{} part(s) of {sets} sets need as many slices each, of a set or more", self.halves);
+            return Err(Error::invalid("slices", self.slices, why));
+        }
+        if !(1..=MOST_SHARERS).contains(&self.coalesced_requests) {
+            let why = format!("from 1 to {MOST_SHARERS} SMs share a request");
+            return Err(Error::invalid("coalesced_requests", self.coalesced_requests, why));
         }
         in_range("port_bytes_per_cycle", self.port_bytes_per_cycle, 1e-3, 1e9)?;
         in_range("write_bandwidth_gb_s", self.write_bandwidth_gb_s, 1e-3, 1e9)?;
+        in_range("fabric_bandwidth_gb_s", self.fabric_bandwidth_gb_s, 1e-3, 1e9)?;
         in_range("cold_cycles", self.cold_cycles, 0.0, 1e9)?;
         in_range("softness", self.softness, 0.0, 4.0)?;
         in_range("near_latency_cycles", self.near_latency_cycles, 0.0, 1e9)?;

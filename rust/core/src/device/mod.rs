@@ -36,7 +36,7 @@ pub use dispatch::{Deal, Dispatch};
 pub use issue::{IssuePolicy, IssueTimings};
 pub use launch::LaunchTimings;
 pub use limits::{ComputeCapability, Limits, Vendor};
-pub use memory::{Dram, L2};
+pub use memory::{Dram, L2, Replacement, WritePolicy};
 pub use occupancy::{Limiter, Occupancy, Refusal, RefusedBy, Shape};
 pub use provenance::{Provenance, Status};
 pub use sync::SyncTimings;

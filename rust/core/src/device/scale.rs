@@ -12,7 +12,7 @@ impl Device {
     /// - **GPCs** keep their sizes. A larger die repeats the list of GPCs from its start until it has enough SMs, each new
     ///   one as a single group and near to the part of L2 that has the fewest SMs; a smaller one drops GPCs from the end.
     ///   The last GPC is cut to fit. SM numbers are closed up.
-    /// - **L2** (size and bandwidth) and **DRAM** (bandwidth) grow and shrink in proportion to the SMs; latencies stay.
+    /// - **L2** (size, slices and bandwidths) and **DRAM** (bandwidth) grow and shrink in proportion to the SMs; latencies stay.
     /// - **The dispatcher** stays as it is: one serial server for the whole die, the same cycles a CTA. So do launches and
     ///   the clock.
     ///
@@ -37,7 +37,10 @@ impl Device {
         let lines = (self.l2.bytes as f64 * ratio / grain as f64).round().max(1.0) as u64;
         device.l2.bytes = lines * grain;
         device.l2.reserved_bytes = (self.l2.reserved_bytes as f64 * ratio) as u64;
+        let slices = (f64::from(self.l2.slices) * ratio / f64::from(self.l2.halves)).round().max(1.0) as u32;
+        device.l2.slices = slices * u32::from(self.l2.halves);
         device.l2.bandwidth_gb_s *= ratio;
+        device.l2.fabric_bandwidth_gb_s *= ratio;
         device.l2.write_bandwidth_gb_s *= ratio;
         device.dram.bandwidth_gb_s *= ratio;
         device.dram.reached_gb_s *= ratio;
@@ -45,7 +48,9 @@ impl Device {
             "topology",
             "l2.bytes",
             "l2.reserved_bytes",
+            "l2.slices",
             "l2.bandwidth_gb_s",
+            "l2.fabric_bandwidth_gb_s",
             "l2.write_bandwidth_gb_s",
             "dram.bandwidth_gb_s",
             "dram.reached_gb_s",

@@ -15,8 +15,8 @@ pub fn stream(seed: u64, purpose: &str, index: u64) -> Pcg64 {
     Pcg64::new(state, sequence)
 }
 
-/// The finalizer of SplitMix64 (Steele, Lea and Flood 2014): neighbouring seeds become unrelated.
-const fn mix(seed: u64) -> u64 {
+/// The finalizer of SplitMix64 (Steele, Lea and Flood 2014): neighbouring numbers become unrelated.
+pub(crate) const fn mix(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

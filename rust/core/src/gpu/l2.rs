@@ -5,6 +5,7 @@
 //! allow: if every access covers whole blocks, the lines of a block come and go together, in as many neighbouring sets, and
 //! one entry tells the same as one a line.
 
+use super::policy::replacement::{Policy, Replacement};
 use crate::device::L2;
 use crate::engine::Time;
 
@@ -33,39 +34,128 @@ pub(crate) struct Cache {
     parts: Vec<Part>,
     ways: usize,
     geometry: Geometry,
-    clock: u64,
 }
 
 /// How addresses are spread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Geometry {
     parts: u64,
-    block_bytes: u64,
-    page_bytes: u64,
+    /// A block is `1 << block_bits` bytes, a page `1 << page_bits`.
+    block_bits: u32,
+    page_bits: u32,
     /// Pages' worth of sets.
     rows: u64,
-    /// Sets of a row.
-    blocks_per_page: u64,
+    lines_per_block: usize,
+    /// Slices of a part.
+    slices: usize,
 }
 
 /// One part: entries of set `s` lie at `s * ways`.
+///
+/// A lookup compares the marks of a set, a byte a way, and looks at the lines themselves only where these agree: of a set
+/// that lies in no near cache of the host, it reads little.
 #[derive(Debug)]
 struct Part {
-    /// The block, with [`DIRTY`]; or [`EMPTY`].
-    tags: Vec<u64>,
-    used: Vec<u64>,
-    /// When its data has come.
-    ready: Vec<Time>,
+    /// Eight a word, as many words for each set.
+    marks: Vec<u64>,
+    lines: Vec<Line>,
+    /// A bit a line: it was written to, and DRAM does not have that yet.
+    dirty: Vec<u64>,
+    policy: Policy,
 }
 
-const EMPTY: u64 = u64::MAX;
-const DIRTY: u64 = 1 << 63;
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    block: u64,
+    /// When its data has come.
+    ready: Time,
+}
+
+/// The mark of a way that holds nothing.
+const EMPTY: u64 = 0;
+/// The mark of what fills up the last word of a set.
+const NO_WAY: u64 = 255;
+/// Each byte of a word.
+const BYTES: u64 = 0x0101_0101_0101_0101;
+
+/// The mark of a block, from 1 to 254.
+#[inline]
+fn mark(block: u64) -> u64 {
+    (((block.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) * 254) >> 16) + 1
+}
+
+/// The bytes of a word that are `mark`, each by its highest bit.
+#[inline]
+fn bytes_with(word: u64, mark: u64) -> u64 {
+    const LOW: u64 = 0x7f * BYTES;
+    let other = word ^ (mark * BYTES);
+    !(((other & LOW) + LOW) | other | LOW)
+}
+
+impl Part {
+    fn new(l2: &L2, sets: usize, seed: u64, part: usize) -> Self {
+        let ways = l2.ways as usize;
+        let mut marks = vec![0; sets * words(ways)];
+        if !ways.is_multiple_of(8) {
+            for last in marks.chunks_exact_mut(words(ways)).map(|set| &mut set[words(ways) - 1]) {
+                *last = (NO_WAY * BYTES) << (8 * (ways % 8));
+            }
+        }
+        let lines = vec![Line { block: 0, ready: Time::ZERO }; sets * ways];
+        let dirty = vec![0; lines.len().div_ceil(64)];
+        Self { marks, lines, dirty, policy: Policy::new(l2, sets, seed, part) }
+    }
+
+    /// The first way of a set with this mark whose line is as asked.
+    #[inline]
+    fn way_of(&self, ways: usize, set: usize, mark: u64, is_it: impl Fn(&Line) -> bool) -> Option<usize> {
+        let lines = &self.lines[set * ways..(set + 1) * ways];
+        for (i, &word) in self.marks[set * words(ways)..(set + 1) * words(ways)].iter().enumerate() {
+            let mut found = bytes_with(word, mark);
+            while found != 0 {
+                let way = 8 * i + found.trailing_zeros() as usize / 8;
+                if is_it(&lines[way]) {
+                    return Some(way);
+                }
+                found &= found - 1;
+            }
+        }
+        None
+    }
+
+    /// The line of an entry is not dirty any more: whether it was.
+    #[inline]
+    fn cleaned(&mut self, entry: usize) -> bool {
+        let (word, bit) = (&mut self.dirty[entry / 64], 1 << (entry % 64));
+        let was = *word & bit != 0;
+        *word &= !bit;
+        was
+    }
+
+    #[inline]
+    fn set_mark(&mut self, ways: usize, set: usize, way: usize, mark: u64) {
+        let word = &mut self.marks[set * words(ways) + way / 8];
+        let shift = 8 * (way % 8);
+        *word = *word & !(0xff << shift) | mark << shift;
+    }
+}
+
+/// Words for the marks of a set.
+#[inline]
+fn words(ways: usize) -> usize {
+    ways.div_ceil(8)
+}
 
 /// What was found in one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// The block is there, or on its way: since when its data can be had.
-    Hit(Time),
+    /// The block is there, or on its way.
+    Hit {
+        /// What to tell [`Cache::filled`].
+        entry: usize,
+        /// When its data can be had.
+        ready: Time,
+    },
     /// It was not there; its place is now kept, and whether that drove out a block with data to be written back.
     Miss {
         /// What to tell [`Cache::filled`].
@@ -96,31 +186,48 @@ impl Geometry {
     /// Where the block with this byte of a buffer is kept. Of as many neighbouring pages as there are parts, each has one at
     /// home; these take the same sets, and so do all sets get equal shares of a contiguous buffer, in every part.
     #[inline]
-    pub(crate) fn address(&self, buffer: u32, offset: u64) -> Address {
+    pub(crate) fn address(&self, buffer: u16, offset: u64) -> Address {
         let parts = self.parts;
-        let block = (offset / self.block_bytes) | (u64::from(buffer) << 39);
-        let page = offset / self.page_bytes;
+        let block = (offset >> self.block_bits) | (u64::from(buffer) << 39);
+        let page = offset >> self.page_bits;
         let (group, member) = if parts == 2 { (page >> 1, page & 1) } else { (page / parts, page % parts) };
         let salt = u64::from(buffer) << 44;
         let home = (member + hash(group | salt)) % parts;
         let row = (group + hash((group / self.rows) ^ salt ^ (1 << 43))) % self.rows;
-        let set = row * self.blocks_per_page + offset / self.block_bytes % self.blocks_per_page;
+        let page_blocks = self.page_bits - self.block_bits;
+        let set = (row << page_blocks) | ((offset >> self.block_bits) & ((1 << page_blocks) - 1));
         Address { block, set: set as usize, home: home as usize }
+    }
+
+    /// The slices in which the lines of a block are kept in one part, numbered over all parts. A slice is made of whole
+    /// sets: of as many neighbouring sets as there are slices each has one, in an order that a hash turns around.
+    pub(crate) fn slices(self, at: Address, part: usize) -> impl ExactSizeIterator<Item = usize> {
+        let first = at.set * self.lines_per_block;
+        (first..first + self.lines_per_block).map(move |set| {
+            let turned = hash((set / self.slices) as u64) as usize % self.slices;
+            part * self.slices + (set + turned) % self.slices
+        })
     }
 }
 
 impl Cache {
-    pub(crate) fn new(l2: &L2, block_bytes: u64) -> Self {
+    /// An empty cache whose random choices, if it makes any, follow from `seed`.
+    pub(crate) fn new(l2: &L2, block_bytes: u64, seed: u64) -> Self {
         let page_bytes = page_bytes(l2);
         let rows = sets(l2) * u64::from(l2.line_bytes) / page_bytes;
         let blocks_per_page = page_bytes / block_bytes;
-        let entries = (rows * blocks_per_page) as usize * l2.ways as usize;
-        let part = || Part { tags: vec![EMPTY; entries], used: vec![0; entries], ready: vec![Time::ZERO; entries] };
+        let sets = (rows * blocks_per_page) as usize;
         Self {
-            parts: (0..l2.halves).map(|_| part()).collect(),
+            parts: (0..usize::from(l2.halves)).map(|part| Part::new(l2, sets, seed, part)).collect(),
             ways: l2.ways as usize,
-            geometry: Geometry { parts: u64::from(l2.halves), block_bytes, page_bytes, rows, blocks_per_page },
-            clock: 0,
+            geometry: Geometry {
+                parts: u64::from(l2.halves),
+                block_bits: block_bytes.trailing_zeros(),
+                page_bits: page_bytes.trailing_zeros(),
+                rows,
+                lines_per_block: (block_bytes / u64::from(l2.line_bytes)) as usize,
+                slices: l2.slices as usize / usize::from(l2.halves),
+            },
         }
     }
 
@@ -131,58 +238,52 @@ impl Cache {
     /// Looks a block up in one part, and takes a place for it if it is not there.
     #[inline]
     pub(crate) fn look_up(&mut self, part: usize, at: Address) -> Found {
-        self.clock += 1;
-        let entries = at.set * self.ways..(at.set + 1) * self.ways;
+        let (ways, first) = (self.ways, at.set * self.ways);
         let part = &mut self.parts[part];
-        let tags = &part.tags[entries.clone()];
-        if let Some(way) = tags.iter().position(|&tag| tag & !DIRTY == at.block) {
-            let entry = entries.start + way;
-            part.used[entry] = self.clock;
-            return Found::Hit(part.ready[entry]);
+        let mark = mark(at.block);
+        if let Some(way) = part.way_of(ways, at.set, mark, |line| line.block == at.block) {
+            part.policy.hit(at.set, way);
+            return Found::Hit { entry: first + way, ready: part.lines[first + way].ready };
         }
-        // The least recently used; empty entries were never used.
-        let mut entry = entries.start;
-        let mut oldest = u64::MAX;
-        for (i, &used) in entries.clone().zip(&part.used[entries]) {
-            if used < oldest {
-                (entry, oldest) = (i, used);
-            }
-        }
-        let driven_out = part.tags[entry];
-        part.tags[entry] = at.block;
-        part.used[entry] = self.clock;
-        Found::Miss { entry, writes_back: driven_out != EMPTY && driven_out & DIRTY != 0 }
+        let empty = part.way_of(ways, at.set, EMPTY, |_| true);
+        let way = empty.unwrap_or_else(|| part.policy.victim(at.set));
+        // What is driven out is not looked at: its line is far away, and its bit near.
+        let writes_back = part.cleaned(first + way);
+        part.lines[first + way].block = at.block;
+        part.set_mark(ways, at.set, way, mark);
+        part.policy.filled(at.set, way);
+        Found::Miss { entry: first + way, writes_back }
     }
 
     /// A block's data comes at `ready`.
     #[inline]
     pub(crate) fn filled(&mut self, part: usize, entry: usize, ready: Time) {
-        self.parts[part].ready[entry] = ready;
+        self.parts[part].lines[entry].ready = ready;
     }
 
-    /// A block is written to: it is kept at home, and copies are dropped. Whether that drove out data to be written back.
+    /// A block is written to: it is kept at home, and copies are dropped. It is `dirty` if DRAM is to have it only when it is
+    /// driven out. Whether the store drove out data to be written back.
     #[inline]
-    pub(crate) fn write(&mut self, at: Address, now: Time) -> bool {
+    pub(crate) fn write(&mut self, at: Address, now: Time, dirty: bool) -> bool {
+        let ways = self.ways;
         for part in (0..self.parts.len()).filter(|&part| part != at.home) {
-            let entries = at.set * self.ways..(at.set + 1) * self.ways;
             let part = &mut self.parts[part];
-            if let Some(copy) = entries.into_iter().find(|&entry| part.tags[entry] == at.block) {
-                part.tags[copy] = EMPTY;
-                part.used[copy] = 0;
+            if let Some(way) = part.way_of(ways, at.set, mark(at.block), |line| line.block == at.block) {
+                part.set_mark(ways, at.set, way, EMPTY);
+                part.cleaned(at.set * ways + way);
+                part.policy.dropped(at.set, way);
             }
         }
-        let found = self.look_up(at.home, at);
-        let entries = at.set * self.ways..(at.set + 1) * self.ways;
-        let part = &mut self.parts[at.home];
-        let (entry, writes_back) = match found {
-            Found::Miss { entry, writes_back } => (entry, writes_back),
-            Found::Hit(_) => {
-                let same = |entry: &usize| part.tags[*entry] & !DIRTY == at.block;
-                (entries.into_iter().find(same).expect("the block was found in its set"), false)
+        let (entry, writes_back) = match self.look_up(at.home, at) {
+            Found::Miss { entry, writes_back } => {
+                self.parts[at.home].lines[entry].ready = now;
+                (entry, writes_back)
             }
+            Found::Hit { entry, .. } => (entry, false),
         };
-        part.tags[entry] |= DIRTY;
-        part.ready[entry] = part.ready[entry].max(now);
+        let part = &mut self.parts[at.home];
+        part.dirty[entry / 64] |= u64::from(dirty) << (entry % 64);
+        part.lines[entry].ready = part.lines[entry].ready.max(now);
         writes_back
     }
 }

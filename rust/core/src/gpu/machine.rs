@@ -189,12 +189,12 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             .collect::<Result<_>>()?;
         let ctas = match options.detail {
             Detail::Kernels => None,
-            Detail::Ctas => Some(room_for_ctas(&runs)?),
+            Detail::Ctas | Detail::Memory => Some(room_for_ctas(&runs)?),
         };
         let running_ops = front_end.unfinished();
         let sms = Sms::new(device, shapes);
         let launches = runs.values().map(|run| run.spec);
-        let memory = Memory::new(device, program, launches, arrays, sms.places());
+        let memory = Memory::new(device, program, launches, arrays, sms.places(), options);
         let launches = runs.values().map(|run| run.spec);
         let warps = Warps::new(device, program, launches, arrays, options.issue, sms.places());
         Ok(Self {
@@ -364,12 +364,15 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         let slots_per_sm = widest.max(self.sms.most_resident());
         let slots = self.sms.count() as u64 * u64::from(slots_per_sm);
         let books = self.closed_books.take().unwrap_or_else(Bookkeeper::new);
+        let (l2_slices, l2_windows) = self.memory.as_mut().and_then(Memory::take_log).unzip();
         Records {
             kernels: outcome::kernels(&self.runs, self.sms.count()),
             ctas: self.ctas.take(),
             sms: outcome::sms(&self.sms, device),
             l2: outcome::l2(&self.runs, self.memory.as_ref()),
             warps: outcome::warps(&self.runs, self.warps.as_ref()),
+            l2_slices,
+            l2_windows,
             ledger: books.close(self.makespan, slots),
             slots,
             makespan: self.makespan,

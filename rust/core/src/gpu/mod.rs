@@ -12,6 +12,7 @@
 
 mod admission;
 mod barrier;
+mod coalescer;
 mod dispatcher;
 mod events;
 mod front_end;

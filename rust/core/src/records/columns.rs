@@ -84,35 +84,3 @@ pub struct SmColumns {
     /// When the last CTA there ended.
     pub last_end: Vec<Time>,
 }
-
-/// A row a launch with memory work, in issue order.
-#[derive(Clone, Debug, Default)]
-pub struct L2Columns {
-    /// The launch.
-    pub kernel: Vec<KernelId>,
-    /// Which of the program's kernels was launched.
-    pub spec: Vec<u32>,
-    /// What it moved.
-    pub traffic: Vec<Traffic>,
-}
-
-/// What a launch moved, in sectors of 32 bytes where nothing else is said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
-    /// Read by the SMs.
-    pub requested: u64,
-    /// Of these, joined to another SM's request in the GPC.
-    pub merged: u64,
-    /// The others: read of L2 by the GPCs.
-    pub sectors: u64,
-    /// Read of one part of L2 by another.
-    pub fabric: u64,
-    /// Lookups that found their line, or found it on its way; `sectors + fabric` were made.
-    pub hits: u64,
-    /// Written by the SMs.
-    pub written: u64,
-    /// Bytes read from DRAM.
-    pub dram_read: u64,
-    /// Bytes written back to DRAM.
-    pub dram_written: u64,
-}

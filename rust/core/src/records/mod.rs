@@ -2,11 +2,14 @@
 
 pub mod columns;
 pub mod digest;
+pub mod l2;
 pub mod ledger;
 pub mod warps;
 
-pub use columns::{CtaColumns, KernelColumns, L2Columns, SmColumns, Traffic};
+pub use columns::{CtaColumns, KernelColumns, SmColumns};
 pub use digest::Digest;
+pub(crate) use l2::L2Log;
+pub use l2::{L2Columns, L2SliceColumns, L2WindowColumns, Traffic};
 pub use ledger::{Account, Ledger};
 pub use warps::{State, States, WarpColumns};
 
@@ -23,6 +26,10 @@ pub struct Records {
     pub sms: SmColumns,
     /// A row a launch with memory work, in issue order.
     pub l2: L2Columns,
+    /// A row a launch with memory work and slice of L2; only if the run recorded memory and has any.
+    pub l2_slices: Option<L2SliceColumns>,
+    /// A row a launch with memory work and window of time; likewise.
+    pub l2_windows: Option<L2WindowColumns>,
     /// A row a launch whose CTAs run warp programs, in issue order.
     pub warps: WarpColumns,
     /// Where the slots' time went.

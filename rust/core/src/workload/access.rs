@@ -1,7 +1,10 @@
 //! Memory work: the bytes that a CTA reads or writes, in the order in which it does.
 //!
 //! A CTA is a loop. In each iteration every thread moves 16 bytes of one run of neighbouring bytes, and the next iteration
-//! begins when all of them have come: one load a thread is in flight, as in code whose loads are not batched.
+//! begins when all of them have come: one load a thread is in flight, as in code whose loads are not batched. [`walk`] says
+//! which bytes these are.
+//!
+//! [`walk`]: super::walk
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +22,7 @@ pub struct Access {
     pub write: bool,
     /// Which buffer: kernels that name the same one find what others left of it in L2.
     #[serde(default)]
-    pub buffer: u32,
+    pub buffer: u16,
     /// How large the buffer is, if a pattern that leaves it is to be refused.
     #[serde(default)]
     pub buffer_bytes: Option<u64>,
@@ -38,7 +41,10 @@ pub struct Access {
 }
 
 /// Which bytes of its buffer a CTA moves, and in which order. Offsets and lengths are bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+///
+/// A *piece* is a run of neighbouring bytes. Of pieces shorter than what the CTA's threads move at once, an iteration moves
+/// several: as many as there are threads for, of 16 bytes each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Pattern {
     /// Each CTA has a run of its own: CTA `i` the one at `i * bytes`.
@@ -74,6 +80,52 @@ pub enum Pattern {
         #[serde(default)]
         order: Option<usize>,
     },
+    /// The loads of attention: a CTA reads a tile of queries once, and then step by step the keys and values of its head.
+    /// CTA `i` has tile `i mod q_tiles` of head `i / q_tiles`; keys and values lie behind the queries.
+    Attention {
+        /// A tile of queries.
+        q_bytes: u64,
+        /// Keys and values, a step.
+        kv_bytes: u64,
+        /// Steps along the keys and values.
+        steps: u64,
+        /// Tiles of queries of a head.
+        q_tiles: u64,
+        /// Heads, over all sequences.
+        heads: u64,
+        /// Heads of keys and values: as many heads of queries share one as `heads` is a multiple of it.
+        kv_heads: u64,
+        /// Tile `m` of `q_tiles` takes the first `m + 1` parts of the steps only.
+        #[serde(default)]
+        causal: bool,
+    },
+    /// Pieces at equal distances: piece `j` of CTA `i` begins at `i * cta_stride_bytes + j * stride_bytes`.
+    Strided {
+        /// A piece.
+        piece_bytes: u64,
+        /// Pieces of a CTA.
+        pieces: u64,
+        /// From one piece to the next.
+        stride_bytes: u64,
+        /// From a CTA's first piece to that of the next CTA.
+        cta_stride_bytes: u64,
+    },
+    /// Pieces at random places, multiples of a piece, drawn from the run's seed.
+    Random {
+        /// The buffer that they lie in.
+        bytes: u64,
+        /// A piece.
+        piece_bytes: u64,
+        /// Pieces of a CTA.
+        pieces: u64,
+    },
+    /// Pieces at given places: each CTA has an equal share of the list, in order.
+    Listed {
+        /// Which of the program's number lists has the offset of each piece.
+        offsets: usize,
+        /// A piece.
+        piece_bytes: u64,
+    },
     /// All read the same bytes; CTA `i` begins at `i * skew_bytes` and wraps around.
     Broadcast {
         /// What all read.
@@ -95,9 +147,11 @@ pub enum Pattern {
 /// What a thread moves at once.
 pub(crate) const THREAD_BYTES: u64 = 16;
 /// What a load of a chase moves: a sector.
-const CHASE_BYTES: u64 = 32;
+pub(super) const CHASE_BYTES: u64 = 32;
 /// The largest buffer: more than any device has, and sums of a few never overflow.
 const LARGEST: u64 = 1 << 44;
+/// The most bytes that a CTA moves.
+const MOST_MOVED: u64 = 1 << 60;
 
 impl Access {
     pub(crate) fn validate(&self, ctas: u64, arrays: &[usize]) -> Result<()> {
@@ -120,16 +174,27 @@ impl Access {
     }
 
     pub(crate) fn validate_lists(&self, arrays: &[&[f64]]) -> Result<()> {
-        let Pattern::Panels { tiles_m, tiles_n, order: Some(order), .. } = self.pattern else { return Ok(()) };
-        let tiles = tiles_m * tiles_n;
-        let is_tile = |tile: &f64| tile.fract() == 0.0 && (0.0..tiles as f64).contains(tile);
-        match arrays[order].iter().position(|tile| !is_tile(tile)) {
-            None => Ok(()),
-            Some(at) => Err(Error::invalid(
-                format!("access.pattern.panels.order[{at}]"),
-                arrays[order][at],
-                format!("a tile is one of 0 to {}", tiles - 1),
-            )),
+        let whole = |value: &f64, most: u64| value.fract() == 0.0 && (0.0..=most as f64).contains(value);
+        match self.pattern {
+            Pattern::Panels { tiles_m, tiles_n, order: Some(order), .. } => {
+                let last = tiles_m * tiles_n - 1;
+                let wrong = arrays[order].iter().position(|tile| !whole(tile, last));
+                wrong.map_or(Ok(()), |at| {
+                    let field = format!("access.pattern.panels.order[{at}]");
+                    Err(Error::invalid(field, arrays[order][at], format!("a tile is one of 0 to {last}")))
+                })
+            }
+            Pattern::Listed { offsets, piece_bytes } => {
+                let last = self.buffer_bytes.unwrap_or(LARGEST).min(LARGEST).saturating_sub(piece_bytes);
+                let wrong = arrays[offsets].iter().position(|offset| !whole(offset, last));
+                wrong.map_or(Ok(()), |at| {
+                    let field = format!("access.pattern.listed.offsets[{at}]");
+                    let why =
+                        format!("an offset is a whole number of bytes from 0 to {last}: the buffer, less a piece");
+                    Err(Error::invalid(field, arrays[offsets][at], why))
+                })
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -140,6 +205,10 @@ impl Pattern {
             Self::Stream { .. } => "stream",
             Self::Reuse { .. } => "reuse",
             Self::Panels { .. } => "panels",
+            Self::Attention { .. } => "attention",
+            Self::Strided { .. } => "strided",
+            Self::Random { .. } => "random",
+            Self::Listed { .. } => "listed",
             Self::Broadcast { .. } => "broadcast",
             Self::Chase { .. } => "chase",
         }
@@ -151,6 +220,11 @@ impl Pattern {
             _ if value > LARGEST => Err(Error::invalid(field, value, format!("at most {LARGEST}"))),
             _ => Ok(()),
         };
+        // What a CTA moves is counted in bytes.
+        let moved = |field: &str, times: u64, bytes: u64| match times.checked_mul(bytes) {
+            Some(moved) if moved <= MOST_MOVED => Ok(()),
+            _ => Err(Error::invalid(field, times, format!("{bytes} bytes so often are more than {MOST_MOVED}"))),
+        };
         match *self {
             Self::Stream { bytes } => size("bytes", bytes),
             Self::Reuse { chunk_bytes, chunks, passes, shift } => {
@@ -158,7 +232,8 @@ impl Pattern {
                 size("chunks", chunks)?;
                 size("passes", passes)?;
                 // Passes times shift is added up.
-                size("shift", shift.max(1)).and(size("passes", passes.saturating_mul(shift.max(1))))
+                size("shift", shift.max(1)).and(size("passes", passes.saturating_mul(shift.max(1))))?;
+                moved("passes", passes, chunks.saturating_mul(chunk_bytes).min(LARGEST))
             }
             Self::Panels { a_bytes, b_bytes, steps, tiles_m, tiles_n, order } => {
                 size("a_bytes", a_bytes)?;
@@ -180,6 +255,52 @@ impl Pattern {
                     _ => Ok(()),
                 }
             }
+            Self::Attention { q_bytes, kv_bytes, steps, q_tiles, heads, kv_heads, .. } => {
+                size("q_bytes", q_bytes)?;
+                size("kv_bytes", kv_bytes)?;
+                size("steps", steps)?;
+                size("q_tiles", q_tiles)?;
+                size("heads", heads)?;
+                size("kv_heads", kv_heads)?;
+                if !heads.is_multiple_of(kv_heads) {
+                    let why = format!("must divide the {heads} heads of queries");
+                    return Err(Error::invalid("kv_heads", kv_heads, why));
+                }
+                if q_tiles.checked_mul(heads) != Some(ctas) {
+                    let why = format!("{q_tiles} x {heads} tiles and heads need as many CTAs, and the grid has {ctas}");
+                    return Err(Error::invalid("q_tiles", q_tiles, why));
+                }
+                Ok(())
+            }
+            Self::Strided { piece_bytes, pieces, stride_bytes, cta_stride_bytes } => {
+                size("piece_bytes", piece_bytes)?;
+                size("pieces", pieces)?;
+                moved("pieces", pieces, piece_bytes)?;
+                size("stride_bytes", stride_bytes.max(1))?;
+                size("cta_stride_bytes", cta_stride_bytes.max(1))
+            }
+            Self::Random { bytes, piece_bytes, pieces } => {
+                size("bytes", bytes)?;
+                size("piece_bytes", piece_bytes)?;
+                size("pieces", pieces)?;
+                moved("pieces", pieces, piece_bytes)?;
+                if piece_bytes > bytes {
+                    let why = format!("must not be larger than the {bytes} bytes that it lies in");
+                    return Err(Error::invalid("piece_bytes", piece_bytes, why));
+                }
+                Ok(())
+            }
+            Self::Listed { offsets, piece_bytes } => {
+                size("piece_bytes", piece_bytes)?;
+                match arrays.get(offsets) {
+                    None => Err(Error::invalid("offsets", offsets, "no such list of numbers")),
+                    Some(&len) if len == 0 || !(len as u64).is_multiple_of(ctas) => {
+                        let why = format!("each of {ctas} CTAs needs an equal share of it, of 1 piece or more");
+                        Err(Error::invalid("offsets", format!("a list of {len} values"), why))
+                    }
+                    Some(_) => Ok(()),
+                }
+            }
             Self::Broadcast { bytes, skew_bytes } => size("bytes", bytes).and(size("skew_bytes", skew_bytes.max(1))),
             Self::Chase { bytes, stride_bytes, loads } => {
                 size("bytes", bytes)?;
@@ -194,7 +315,7 @@ impl Pattern {
         }
     }
 
-    /// Where in the buffer the pattern ends.
+    /// Where in the buffer the pattern ends; of a list, where it ends at the least.
     pub(crate) fn extent(&self, ctas: u64) -> u128 {
         let product = |factors: &[u64]| factors.iter().map(|&n| u128::from(n)).fold(1, u128::saturating_mul);
         match *self {
@@ -203,7 +324,15 @@ impl Pattern {
             Self::Panels { a_bytes, b_bytes, steps, tiles_m, tiles_n, .. } => {
                 product(&[a_bytes, steps, tiles_m]).saturating_add(product(&[b_bytes, steps, tiles_n]))
             }
-            Self::Broadcast { bytes, .. } | Self::Chase { bytes, .. } => u128::from(bytes),
+            Self::Attention { q_bytes, kv_bytes, steps, q_tiles, heads, kv_heads, .. } => {
+                product(&[q_bytes, q_tiles, heads]).saturating_add(product(&[kv_bytes, steps, kv_heads]))
+            }
+            Self::Strided { piece_bytes, pieces, stride_bytes, cta_stride_bytes } => {
+                let last = product(&[cta_stride_bytes, ctas - 1]).saturating_add(product(&[stride_bytes, pieces - 1]));
+                last.saturating_add(u128::from(piece_bytes))
+            }
+            Self::Listed { piece_bytes, .. } => u128::from(piece_bytes),
+            Self::Broadcast { bytes, .. } | Self::Chase { bytes, .. } | Self::Random { bytes, .. } => u128::from(bytes),
         }
     }
 
@@ -211,7 +340,7 @@ impl Pattern {
     /// lines and whoever is ahead waits for DRAM. Otherwise each goes on for itself, and the CTA is as far as they are on
     /// average.
     pub(crate) fn together(&self) -> bool {
-        matches!(self, Self::Panels { .. } | Self::Broadcast { .. })
+        matches!(self, Self::Panels { .. } | Self::Attention { .. } | Self::Broadcast { .. })
     }
 
     /// The largest power of two that divides the start and the length of every run, in bytes.
@@ -221,169 +350,16 @@ impl Pattern {
             Self::Stream { bytes } => step | bytes,
             Self::Reuse { chunk_bytes, .. } => step | chunk_bytes,
             Self::Panels { a_bytes, b_bytes, .. } => step | a_bytes | b_bytes,
+            Self::Attention { q_bytes, kv_bytes, .. } => step | q_bytes | kv_bytes,
+            Self::Strided { piece_bytes, stride_bytes, cta_stride_bytes, .. } => {
+                step | piece_bytes | stride_bytes | cta_stride_bytes
+            }
+            Self::Random { piece_bytes, .. } => step | piece_bytes,
+            // Of a list nothing is known: lines are kept one by one.
+            Self::Listed { .. } => 1,
             Self::Broadcast { bytes, skew_bytes } => step | bytes | skew_bytes,
             Self::Chase { bytes, stride_bytes, .. } => stride_bytes | bytes,
         };
         1 << all.trailing_zeros()
-    }
-}
-
-/// A run of neighbouring bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bytes {
-    pub(crate) start: u64,
-    pub(crate) len: u64,
-    /// Where the buffer wraps around.
-    pub(crate) wrap: u64,
-}
-
-/// A pattern for the CTAs of one launch.
-#[derive(Clone, Debug)]
-pub(crate) struct Walk<'a> {
-    pattern: Pattern,
-    order: Option<&'a [f64]>,
-    ctas: u64,
-    step: u64,
-}
-
-impl<'a> Walk<'a> {
-    pub(crate) fn new(pattern: &Pattern, ctas: u64, threads: u32, arrays: &[&'a [f64]]) -> Self {
-        let order = match pattern {
-            Pattern::Panels { order, .. } => order.map(|order| arrays[order]),
-            _ => None,
-        };
-        Self { pattern: pattern.clone(), order, ctas, step: u64::from(threads) * THREAD_BYTES }
-    }
-
-    /// How many iterations a CTA has.
-    pub(crate) fn iterations(&self, cta: u32) -> u64 {
-        match self.pattern {
-            Pattern::Stream { bytes } | Pattern::Broadcast { bytes, .. } => bytes.div_ceil(self.step),
-            Pattern::Reuse { chunk_bytes, passes, .. } => {
-                passes * self.own_chunks(cta) * chunk_bytes.div_ceil(self.step)
-            }
-            Pattern::Panels { a_bytes, b_bytes, steps, .. } => {
-                steps * (a_bytes.div_ceil(self.step) + b_bytes.div_ceil(self.step))
-            }
-            Pattern::Chase { loads, .. } => loads,
-        }
-    }
-
-    fn own_chunks(&self, cta: u32) -> u64 {
-        match self.pattern {
-            Pattern::Reuse { chunks, .. } => chunks.saturating_sub(u64::from(cta)).div_ceil(self.ctas),
-            _ => 0,
-        }
-    }
-
-    /// The bytes of one iteration.
-    pub(crate) fn bytes(&self, cta: u32, iteration: u64) -> Bytes {
-        let (cta_u64, step) = (u64::from(cta), self.step);
-        let part = |start: u64, whole: u64, i: u64| Bytes {
-            start: start + i * step,
-            len: step.min(whole - i * step),
-            wrap: u64::MAX,
-        };
-        match self.pattern {
-            Pattern::Stream { bytes } => part(cta_u64 * bytes, bytes, iteration),
-            Pattern::Reuse { chunk_bytes, chunks, shift, .. } => {
-                let (in_chunk, own) = (chunk_bytes.div_ceil(step), self.own_chunks(cta));
-                let (turn, i) = (iteration / in_chunk, iteration % in_chunk);
-                let (pass, nth) = (turn / own, turn % own);
-                let chunk = (cta_u64 + nth * self.ctas + pass * shift) % chunks;
-                part(chunk * chunk_bytes, chunk_bytes, i)
-            }
-            Pattern::Panels { a_bytes, b_bytes, steps, tiles_m, tiles_n, .. } => {
-                let tile = self.order.map_or(cta_u64, |order| order[cta as usize] as u64);
-                let (m, n) = (tile / tiles_n, tile % tiles_n);
-                let of_a = a_bytes.div_ceil(step);
-                let in_step = of_a + b_bytes.div_ceil(step);
-                let (k, i) = (iteration / in_step, iteration % in_step);
-                if i < of_a {
-                    part((m * steps + k) * a_bytes, a_bytes, i)
-                } else {
-                    part(tiles_m * steps * a_bytes + (n * steps + k) * b_bytes, b_bytes, i - of_a)
-                }
-            }
-            Pattern::Broadcast { bytes, skew_bytes } => {
-                let skew = (u128::from(cta_u64) * u128::from(skew_bytes) % u128::from(bytes)) as u64;
-                let run = part(0, bytes, iteration);
-                Bytes { start: (run.start + skew) % bytes, wrap: bytes, ..run }
-            }
-            Pattern::Chase { bytes, stride_bytes, .. } => {
-                let places = bytes / stride_bytes;
-                Bytes { start: iteration % places * stride_bytes, len: CHASE_BYTES, wrap: u64::MAX }
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn walked(pattern: &Pattern, ctas: u64, threads: u32) -> Vec<Vec<Bytes>> {
-        let walk = Walk::new(pattern, ctas, threads, &[]);
-        (0..ctas as u32).map(|cta| (0..walk.iterations(cta)).map(|i| walk.bytes(cta, i)).collect()).collect()
-    }
-
-    #[test]
-    fn a_stream_gives_each_cta_its_own_bytes_and_ends_in_a_short_iteration() {
-        let runs = walked(&Pattern::Stream { bytes: 1000 }, 2, 32);
-        let of_second: Vec<_> = runs[1].iter().map(|run| (run.start, run.len)).collect();
-        assert_eq!(of_second, [(1000, 512), (1512, 488)]);
-    }
-
-    #[test]
-    fn a_second_pass_reads_the_chunk_that_lies_shift_further_on() {
-        let pattern = Pattern::Reuse { chunk_bytes: 512, chunks: 5, passes: 2, shift: 3 };
-        let chunks: Vec<_> = walked(&pattern, 2, 32)[0].iter().map(|run| run.start / 512).collect();
-        assert_eq!(chunks, [0, 2, 4, 3, 0, 2]);
-    }
-
-    #[test]
-    fn a_tile_reads_its_panel_of_a_and_of_b_step_by_step() {
-        let pattern = Pattern::Panels { a_bytes: 512, b_bytes: 1024, steps: 2, tiles_m: 2, tiles_n: 3, order: None };
-        // Tile 5 is (1, 2): A panel 1 begins at 2 x 512; B lies behind the 4 x 512 bytes of A, its panel 2 at 2 x 2 x 1024.
-        let starts: Vec<_> = walked(&pattern, 6, 32)[5].iter().map(|run| run.start).collect();
-        let b = 2048 + 4096;
-        assert_eq!(starts, [1024, b, b + 512, 1536, b + 1024, b + 1536]);
-    }
-
-    #[test]
-    fn a_broadcast_wraps_around() {
-        let runs = walked(&Pattern::Broadcast { bytes: 2048, skew_bytes: 1536 }, 2, 32);
-        let starts: Vec<_> = runs[1].iter().map(|run| run.start).collect();
-        assert_eq!(starts, [1536, 0, 512, 1024]);
-    }
-
-    proptest! {
-        /// What is read adds up to what the pattern says, and nothing lies outside its extent.
-        #[test]
-        fn every_byte_lies_in_the_buffer_and_none_is_lost(
-            which in 0..4_u8, ctas in 1..9_u64, warps in 1..4_u32, a in 1..5_000_u64, b in 1..5_000_u64, n in 1..9_u64,
-        ) {
-            let pattern = match which {
-                0 => Pattern::Stream { bytes: a },
-                1 => Pattern::Reuse { chunk_bytes: a, chunks: n, passes: 3, shift: b },
-                2 => Pattern::Panels { a_bytes: a, b_bytes: b, steps: n, tiles_m: ctas, tiles_n: 1, order: None },
-                _ => Pattern::Broadcast { bytes: a, skew_bytes: b },
-            };
-            let expected = match which {
-                0 | 3 => ctas * a,
-                1 => 3 * n * a,
-                _ => ctas * n * (a + b),
-            };
-            let runs = walked(&pattern, ctas, 32 * warps);
-            let extent = pattern.extent(ctas);
-            prop_assert_eq!(runs.iter().flatten().map(|run| run.len).sum::<u64>(), expected);
-            for run in runs.iter().flatten() {
-                prop_assert!(run.len > 0);
-                let end = u128::from(run.start + run.len);
-                prop_assert!(end <= extent || run.wrap != u64::MAX && u128::from(run.start) < extent);
-            }
-        }
     }
 }

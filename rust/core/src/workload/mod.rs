@@ -5,6 +5,7 @@
 pub mod access;
 pub mod kernel;
 pub mod program;
+pub(crate) mod walk;
 pub mod warps;
 pub mod work;
 

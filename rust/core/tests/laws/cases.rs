@@ -9,11 +9,16 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use wavesim::device::{Deal, Device, Dispatch, Gpc, Group, LaunchTimings, Shape, SyncTimings, Topology, catalogue};
+use wavesim::device::{
+    Deal, Device, Dispatch, Gpc, Group, LaunchTimings, Replacement, Shape, SyncTimings, Topology, WritePolicy,
+    catalogue,
+};
 use wavesim::ids::SmId;
 use wavesim::records::Records;
 use wavesim::workload::work::{Needs, Tasks};
-use wavesim::workload::{Copy, Duration, Graph, Item, Kernel, Launch, Program, Record, Span, Stream, Wait, Work};
+use wavesim::workload::{
+    Access, Copy, Duration, Graph, Item, Kernel, Launch, Pattern, Program, Record, Span, Stream, Wait, Work,
+};
 use wavesim::{Dispatcher, Options, Result, simulate};
 
 /// A device, what runs on it, and how.
@@ -167,6 +172,13 @@ pub(crate) fn devices() -> impl Strategy<Value = Device> {
                 device.sync = free_sync(&device);
             }
             device.launch.resident_kernels = resident_kernels;
+            // As many policies as there are timings: which go together says nothing.
+            device.l2.replacement =
+                [Replacement::Lru, Replacement::NotRecentlyUsed, Replacement::Random, Replacement::Protected]
+                    [usize::from(dispatch)];
+            if launch == 0 {
+                device.l2.write_policy = WritePolicy::WriteThrough;
+            }
             // Says nothing to the model, and much where a case is printed.
             device.provenance.clear();
             device.validate().unwrap();
@@ -207,6 +219,54 @@ enum Job {
     Tasks { tasks: u64, schedule: Tasks, overhead: f64 },
     Chain { distance: u64, lists: bool },
     Barrier { rounds: u32 },
+    Memory(AccessPlan),
+}
+
+/// Memory work: which pattern, three numbers for its sizes, whether it writes, and which buffer.
+#[derive(Clone, Debug)]
+struct AccessPlan {
+    pattern: u8,
+    bytes: u64,
+    count: u64,
+    skew: u64,
+    write: bool,
+    buffer: u16,
+}
+
+fn access_plan() -> impl Strategy<Value = AccessPlan> {
+    let sizes = (prop::sample::select(vec![1_u64, 32, 100, 128, 512, 4096, 10_000]), 1..=30_u64, 0..=700_u64);
+    (0..9_u8, sizes, prop::bool::weighted(0.3), 0..2_u16).prop_map(|(pattern, (bytes, count, skew), write, buffer)| {
+        AccessPlan { pattern, bytes, count, skew, write, buffer }
+    })
+}
+
+fn access(plan: &AccessPlan, ctas: u64, overhead: LengthPlan, arrays: &mut Vec<Vec<f64>>) -> Access {
+    let &AccessPlan { pattern, bytes, count, skew, write, buffer } = plan;
+    let pattern = match pattern {
+        0 => Pattern::Stream { bytes },
+        1 => Pattern::Reuse { chunk_bytes: bytes, chunks: count, passes: 2, shift: skew % 7 },
+        2 => Pattern::Panels { a_bytes: bytes, b_bytes: 512, steps: 3, tiles_m: ctas, tiles_n: 1, order: None },
+        3 => Pattern::Attention {
+            q_bytes: bytes,
+            kv_bytes: 512,
+            steps: 4,
+            q_tiles: ctas,
+            heads: 1,
+            kv_heads: 1,
+            causal: skew % 2 == 0,
+        },
+        4 => Pattern::Strided { piece_bytes: bytes, pieces: count, stride_bytes: skew, cta_stride_bytes: bytes },
+        5 => Pattern::Random { bytes: bytes * (1 + skew), piece_bytes: bytes, pieces: count },
+        6 => {
+            arrays.push((0..ctas * count).map(|i| (i * skew % 100_000) as f64).collect());
+            Pattern::Listed { offsets: arrays.len() - 1, piece_bytes: bytes }
+        }
+        7 => Pattern::Broadcast { bytes, skew_bytes: skew },
+        _ => Pattern::Chase { bytes: 32 * count, stride_bytes: 32, loads: count },
+    };
+    let (startup, finish) = (Span::Ns(f64::from(overhead.1) / 10.0), Span::Cycles(f64::from(overhead.2) / 100.0));
+    let (buffer_bytes, cold) = (None, (skew % 3 == 0).then_some(Span::Ns(0.0)));
+    Access { pattern, write, buffer, buffer_bytes, cold, startup, overhead: Span::Cycles(20.0), finish }
 }
 
 fn job() -> impl Strategy<Value = Job> {
@@ -217,6 +277,7 @@ fn job() -> impl Strategy<Value = Job> {
         1 => tasks.prop_map(|(tasks, schedule, overhead)| Job::Tasks { tasks, schedule, overhead }),
         1 => (1..=40_u64, any::<bool>()).prop_map(|(distance, lists)| Job::Chain { distance, lists }),
         1 => (0..=3_u32).prop_map(|rounds| Job::Barrier { rounds }),
+        2 => access_plan().prop_map(Job::Memory),
     ]
 }
 
@@ -321,6 +382,7 @@ pub(crate) fn fitted(plan: &KernelPlan, device: &Device, arrays: &mut Vec<Vec<f6
             kernel.cooperative = true;
             Work::GridSync { rounds, duration: duration(first, ctas, arrays) }
         }
+        Job::Memory(ref plan) => Work::Access(access(plan, ctas, first, arrays)),
     };
     kernel
 }

@@ -3,6 +3,7 @@
 pub(crate) mod hardware;
 pub(crate) mod ideal;
 pub(crate) mod issue;
+pub(crate) mod replacement;
 
 use crate::engine::Time;
 use crate::ids::SmId;

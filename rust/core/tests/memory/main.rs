@@ -4,7 +4,7 @@
 //! 200 on top. Each part has 8 sets of 4 lines of 128 bytes.
 
 use proptest::prelude::*;
-use wavesim::device::{Device, Gpc, Topology, catalogue};
+use wavesim::device::{Device, Gpc, Replacement, Topology, WritePolicy, catalogue};
 use wavesim::ids::SmId;
 use wavesim::records::{Records, Traffic};
 use wavesim::workload::{Access, Item, Kernel, Launch, Pattern, Program, Span, Work};
@@ -17,6 +17,10 @@ const LINE: u64 = 128;
 /// Lines of one part.
 const LINES: u64 = 32;
 
+mod gathered;
+mod policies;
+mod recorded;
+
 /// Four SMs in two GPCs, one near to each part; bandwidths without end.
 fn device() -> Device {
     let mut device = catalogue::device("h200").unwrap();
@@ -26,9 +30,11 @@ fn device() -> Device {
     device.dispatch.setup_cycles = 0.0;
     device.dispatch.setup_warp_cycles = 0.0;
     let l2 = &mut device.l2;
-    (l2.bytes, l2.halves, l2.line_bytes, l2.ways, l2.reserved_bytes) = (2 * LINES * LINE, 2, 128, 4, 0);
+    (l2.bytes, l2.halves, l2.slices, l2.line_bytes) = (2 * LINES * LINE, 2, 4, 128);
+    (l2.ways, l2.reserved_bytes, l2.replacement) = (4, 0, Replacement::Lru);
     (l2.near_latency_cycles, l2.far_latency_cycles) = (NEAR as f64, (NEAR + FAR) as f64);
     (l2.bandwidth_gb_s, l2.write_bandwidth_gb_s, l2.port_bytes_per_cycle) = (1e9, 1e9, 1e9);
+    l2.fabric_bandwidth_gb_s = 1e9;
     (l2.cold_cycles, l2.softness) = (0.0, 0.0);
     let dram = &mut device.dram;
     (dram.bandwidth_gb_s, dram.reached_gb_s) = (1e9, 1e9);
@@ -110,14 +116,31 @@ fn what_one_kernel_leaves_in_l2_is_there_for_the_next_that_names_its_buffer_and_
 }
 
 #[test]
-fn merge_requests_of_one_gpc_for_a_line_on_its_way_are_one_request_and_come_with_it() {
+fn coalesce_requests_of_one_gpc_for_a_line_on_its_way_are_one_request_and_come_with_it() {
     let mut device = device();
     device.topology = Topology { gpcs: vec![Gpc::of((0..8).map(SmId), 0)] };
     // Eight CTAs read the same line at the same time; four SMs share a request.
     let all = access(Pattern::Broadcast { bytes: 512, skew_bytes: 0 });
     let run = run(&device, [(8, all)]);
-    assert_eq!((last(&run).requested, last(&run).merged, last(&run).sectors), (8 * 16, 6 * 16, 2 * 16));
-    assert_eq!(last(&run).dram_read, 512);
+    assert_eq!((last(&run).requested, last(&run).coalesced, last(&run).sectors), (8 * 16, 6 * 16, 2 * 16));
+    // The second request finds the line on its way from DRAM.
+    assert_eq!((last(&run).hits, last(&run).merged, last(&run).dram_read), (16, 16, 512));
+}
+
+#[test]
+fn merge_a_lookup_of_a_line_on_its_way_is_served_by_the_same_miss_and_comes_with_it() {
+    let mut device = device();
+    device.topology = Topology { gpcs: vec![Gpc::of([SmId(0)], 0), Gpc::of([SmId(1)], 0)] };
+    device.dispatch.visit_cycles = 0.0;
+    // Two GPCs near to one part: nothing joins on the way, and the second lookup meets the first one's miss.
+    let all = access(Pattern::Broadcast { bytes: 4 * LINE, skew_bytes: 0 });
+    let run = run(&device, [(2, all)]);
+    let moved = last(&run);
+    assert_eq!((moved.requested, moved.coalesced, moved.sectors), (32, 0, 32));
+    // Of four lines in a page each part has all or none; either way one of two lookups in the readers' part misses.
+    assert_eq!((moved.hits, moved.merged, moved.dram_read), (16, 16, 4 * LINE));
+    let alone = NEAR + DRAM + if moved.fabric > 0 { FAR } else { 0 };
+    assert_eq!(last_took(&run), alone);
 }
 
 #[test]
@@ -145,12 +168,38 @@ fn bandwidth_of_dram_is_reached_and_not_passed_when_much_is_in_flight() {
 fn write_back_a_line_is_written_to_dram_once_when_it_is_driven_out() {
     // 64 lines are written and fill both parts; reading as many others drives all of them out.
     let bytes = 2 * LINES * LINE;
-    let write = Access { write: true, ..access(Pattern::Stream { bytes }) };
-    let read = Access { buffer: 1, ..chase(2 * LINES, 2 * LINES) };
-    let run = run(&device(), [(1, write), (1, read)]);
+    let run = run(&device(), written_then_driven_out(bytes));
     assert_eq!(run.l2.traffic[0].written, bytes / 32);
     let back: u64 = run.l2.traffic.iter().map(|traffic| traffic.dram_written).sum();
     assert_eq!(back, bytes);
+}
+
+#[test]
+fn write_through_everything_is_written_to_dram_at_once_and_nothing_when_it_is_driven_out() {
+    let mut device = device();
+    device.l2.write_policy = WritePolicy::WriteThrough;
+    let bytes = 2 * LINES * LINE;
+    let run = run(&device, written_then_driven_out(bytes));
+    assert_eq!((run.l2.traffic[0].dram_written, run.l2.traffic[1].dram_written), (bytes, 0));
+    // It is kept as well: half of it, what the reads behind it have not driven out yet, is no concern of DRAM's.
+    assert_eq!(run.l2.traffic[1].dram_read, 2 * LINES * 32);
+}
+
+#[test]
+fn write_through_stores_are_as_fast_as_dram_and_write_back_stores_as_l2() {
+    let mut device = device();
+    (device.dram.bandwidth_gb_s, device.dram.reached_gb_s, device.l2.write_bandwidth_gb_s) = (10.0, 10.0, 40.0);
+    let write = Access { write: true, ..access(Pattern::Stream { bytes: 8192 }) };
+    // Bytes over bytes a nanosecond.
+    assert_eq!(last_took(&run(&device, [(1, write.clone())])), 8192 / 40);
+    device.l2.write_policy = WritePolicy::WriteThrough;
+    assert_eq!(last_took(&run(&device, [(1, write)])), 8192 / 10);
+}
+
+/// A kernel writes so many bytes, and another reads as many lines as L2 has.
+fn written_then_driven_out(bytes: u64) -> [(u32, Access); 2] {
+    let write = Access { write: true, ..access(Pattern::Stream { bytes }) };
+    [(1, write), (1, Access { buffer: 1, ..chase(2 * LINES, 2 * LINES) })]
 }
 
 #[test]
@@ -188,7 +237,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_requested_is_merged_or_read_and_misses_at_home_are_what_dram_reads(
+    fn what_is_requested_is_coalesced_or_read_and_misses_at_home_are_what_dram_reads(
         ctas in 1..20_u32, chunks in 1..40_u64, passes in 1..4_u64, shift in 0..9_u64, skewed in any::<bool>(),
     ) {
         let device = catalogue::device("h200").unwrap().scaled(6).unwrap();
@@ -202,7 +251,8 @@ proptest! {
         let run = simulate(&device, &Program::of(kernel), &[], &Options::default(), &mut || false).unwrap();
         let traffic = last(&run);
         prop_assert_eq!(traffic.requested, wanted);
-        prop_assert_eq!(traffic.requested, traffic.merged + traffic.sectors);
+        prop_assert_eq!(traffic.requested, traffic.coalesced + traffic.sectors);
+        prop_assert!(traffic.merged <= traffic.hits);
         let misses = traffic.sectors + traffic.fabric - traffic.hits;
         // A read that misses near and at home fills both from one DRAM read.
         prop_assert!(traffic.dram_read / 32 <= misses);
@@ -285,7 +335,30 @@ fn caches_that_cannot_be_are_refused_with_the_field() {
     assert!(refused(|device| device.l2.ways = 0).starts_with("l2.ways: "));
     assert!(refused(|device| device.l2.ways = 3).contains("no whole number of sets"));
     assert!(refused(|device| device.l2.reserved_bytes = device.l2.bytes).starts_with("l2.reserved_bytes: "));
-    assert!(refused(|device| device.l2.merged_requests = 0).starts_with("l2.merged_requests: "));
+    assert!(refused(|device| device.l2.coalesced_requests = 0).starts_with("l2.coalesced_requests: "));
+    assert!(refused(|device| device.l2.ways = 1024).starts_with("l2.ways: a set holds 1 to 256 lines"));
+    assert!(refused(|device| device.l2.line_bytes = 96).starts_with("l2.line_bytes: "));
+    assert!(refused(|device| device.l2.sector_bytes = 48).starts_with("l2.line_bytes: "));
+    assert!(refused(|device| device.l2.sector_bytes = 256).starts_with("l2.sector_bytes: "));
+    for slices in [0, 3, 2 * LINES as u32] {
+        let mut device = device();
+        device.l2.slices = slices;
+        let text = device.validate().unwrap_err().to_string();
+        assert!(text.starts_with("l2.slices: 2 part(s) of 8 sets need as many slices each"), "{text}");
+    }
+    let all_protected = |device: &mut Device| {
+        (device.l2.replacement, device.l2.protected_ways) = (Replacement::Protected, 4);
+    };
+    let mut device = device();
+    all_protected(&mut device);
+    let text = device.validate().unwrap_err().to_string();
+    assert_eq!(text, "l2.protected_ways: must leave one of 4 ways to lines that are new (got 4)");
+    assert!(refused(|device| device.l2.bandwidth_gb_s = -1.0).starts_with("l2.bandwidth_gb_s: "));
+    assert!(refused(|device| device.l2.fabric_bandwidth_gb_s = 0.0).starts_with("l2.fabric_bandwidth_gb_s: "));
+    assert!(refused(|device| device.l2.write_bandwidth_gb_s = f64::NAN).starts_with("l2.write_bandwidth_gb_s: "));
+    assert!(refused(|device| device.l2.port_bytes_per_cycle = f64::INFINITY).starts_with("l2.port_bytes_per_cycle: "));
+    assert!(refused(|device| device.dram.bandwidth_gb_s = -4800.0).starts_with("dram.bandwidth_gb_s: "));
+    assert!(refused(|device| device.l2.far_latency_cycles = 1.0).starts_with("l2.far_latency_cycles: "));
     assert!(refused(|device| device.dram.latency_cycles = 1e300).starts_with("dram.latency_cycles: "));
     assert!(refused(|device| device.dram.spread = f64::NAN).starts_with("dram.spread: "));
     assert!(refused(|device| device.l2.near_latency_cycles = -1.0).starts_with("l2.near_latency_cycles: "));

@@ -1,0 +1,50 @@
+//! A line that was not used since all others of its set were makes room: a bit a line stands for LRU's order.
+
+use super::Replacement;
+
+#[derive(Debug)]
+pub(crate) struct NotRecentlyUsed {
+    /// Whether the line was used.
+    used: Vec<bool>,
+    ways: usize,
+}
+
+impl NotRecentlyUsed {
+    pub(super) fn new(sets: usize, ways: usize) -> Self {
+        Self { used: vec![false; sets * ways], ways }
+    }
+
+    /// When all lines of a set have been used, only the last one has.
+    #[inline]
+    fn use_of(&mut self, set: usize, way: usize) {
+        let used = &mut self.used[set * self.ways..(set + 1) * self.ways];
+        used[way] = true;
+        if used.iter().all(|&used| used) {
+            used.fill(false);
+            used[way] = true;
+        }
+    }
+}
+
+impl Replacement for NotRecentlyUsed {
+    #[inline]
+    fn hit(&mut self, set: usize, way: usize) {
+        self.use_of(set, way);
+    }
+
+    #[inline]
+    fn filled(&mut self, set: usize, way: usize) {
+        self.use_of(set, way);
+    }
+
+    fn dropped(&mut self, set: usize, way: usize) {
+        self.used[set * self.ways + way] = false;
+    }
+
+    /// The first of those not used; with a single way, that one.
+    #[inline]
+    fn victim(&mut self, set: usize) -> usize {
+        let used = &self.used[set * self.ways..(set + 1) * self.ways];
+        used.iter().position(|&used| !used).unwrap_or(0)
+    }
+}

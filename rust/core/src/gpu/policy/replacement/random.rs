@@ -1,0 +1,36 @@
+//! Any line makes room, each as likely as another.
+
+use rand_core::Rng;
+use rand_pcg::Pcg64;
+
+use super::Replacement;
+use crate::engine::rng;
+
+#[derive(Debug)]
+pub(crate) struct Random {
+    draws: Pcg64,
+    ways: u64,
+}
+
+impl Random {
+    /// The choices of one part of the cache: a random stream of their own.
+    pub(super) fn new(ways: usize, seed: u64, part: usize) -> Self {
+        Self { draws: rng::stream(seed, "cache replacement", part as u64), ways: ways as u64 }
+    }
+}
+
+impl Replacement for Random {
+    #[inline]
+    fn hit(&mut self, _set: usize, _way: usize) {}
+
+    #[inline]
+    fn filled(&mut self, _set: usize, _way: usize) {}
+
+    fn dropped(&mut self, _set: usize, _way: usize) {}
+
+    #[inline]
+    fn victim(&mut self, _set: usize) -> usize {
+        // The upper half of the product: a number below `ways` without a division.
+        ((u128::from(self.draws.next_u64()) * u128::from(self.ways)) >> 64) as usize
+    }
+}
