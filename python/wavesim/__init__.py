@@ -38,6 +38,7 @@ from wavesim.workload import (
     Program,
     Record,
     Stream,
+    Tiles,
     Wait,
 )
 
@@ -71,6 +72,7 @@ __all__ = [
     "Run",
     "Scenario",
     "Stream",
+    "Tiles",
     "Trace",
     "Wait",
     "__version__",

@@ -16,6 +16,7 @@ from pydantic_core import to_json
 from wavesim import _wavesim
 from wavesim.durations import Bimodal, Duration, LogNormal, PerCta
 from wavesim.errors import InvalidInput
+from wavesim.tiles import raster
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,10 +29,11 @@ __all__ = ["Wire", "check_kernel", "single_launch", "translated", "wire_of"]
 
 _ENGINE_KINDS = {"lognormal": "log_normal", "streamed": "stream"}
 _ACCESS_TIMES = ("startup", "overhead", "finish")
+_TILE_TIMES = ("startup", "overhead", "epilogue")
 _EMPTY = {"duration": {"constant": {"ns": 0.0}}}
 _KERNEL = re.compile(r"^(?:program\.)?kernels\[(\d+)\]")
 _TAG = re.compile(
-    r"\.(?:launch|record|wait|copy|graph|persistent|grid_sync|access"
+    r"\.(?:launch|record|wait|copy|graph|persistent|grid_sync|access|tiles"
     r"|(?<=\.pattern\.)(?:stream|reuse|panels|attention|strided|random|listed|broadcast|chase)"
     r"|chain(?=\.(?:before|after|needs))|duration(?=\.\w))\b"
 )
@@ -162,8 +164,9 @@ def _work(work: Any, arrays: list[Array]) -> dict[str, Any]:
             needs = {"lists": {"arrays": list(range(first, len(arrays)))}}
         before, after = _duration(work.before, arrays), _duration(work.after, arrays)
         return {"chain": {"before": before, "after": after, "needs": needs}}
-    if work.kind == "access":
-        return {"access": _access(work, arrays)}
+    if work.kind in ("access", "tiles"):
+        wired = _access(work, arrays) if work.kind == "access" else _tiles(work, arrays)
+        return {work.kind: wired}
     if work.kind == "grid_sync":
         return {"grid_sync": {"rounds": work.rounds, "duration": _duration(work.duration, arrays)}}
     return _EMPTY
@@ -183,6 +186,18 @@ def _access(work: Any, arrays: list[Array]) -> dict[str, Any]:
     cold = None if work.cold_cycles is None else {"cycles": work.cold_cycles}
     kind = _ENGINE_KINDS.get(kind, kind)
     return {"pattern": {kind: pattern}, **fields, **times, "cold": cold}
+
+
+def _tiles(work: Any, arrays: list[Array]) -> dict[str, Any]:
+    sizes = ("m", "n", "k", "tile", "element_bytes", "output_bytes", "stages", "buffer")
+    fields = {name: getattr(work, name) for name in sizes}
+    times = {name: {"cycles": getattr(work, f"{name}_cycles")} for name in _TILE_TIMES}
+    cold = None if work.cold_cycles is None else {"cycles": work.cold_cycles}
+    order = None
+    if work.order != "row":
+        arrays.append(raster(work.order, *work.grid))
+        order = len(arrays) - 1
+    return {**fields, **times, "cold": cold, "order": order}
 
 
 def _duration(duration: Duration, arrays: list[Array]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ LAYERS = [
     {"errors", "text", "_wavesim"},
     {"spec"},
     {"devices", "durations"},
+    {"tiles"},
     {"access", "wire"},
     {"workload"},
     {"frames", "measured"},

@@ -8,6 +8,7 @@ from wavesim.validate.families import (
     launches,
     memory,
     persistent,
+    products,
     several,
     spin,
 )
@@ -17,7 +18,7 @@ __all__ = ["FAMILIES", "NOT_MODELLED", "Family"]
 
 FAMILIES: dict[str, Family] = {
     family.name: family
-    for module in (empty, spin, persistent, clusters, several, launches, memory)
+    for module in (empty, spin, persistent, clusters, several, launches, memory, products)
     for family in module.FAMILIES
 }
 """Every experiment that is simulated, by name."""
@@ -30,7 +31,6 @@ NOT_MODELLED: dict[str, str] = {
         (
             "mixed",
             "cublas_gemm",
-            "triton_gemm",
             "triton_tiles",
             "streamk_gemm",
             "flash_attention",

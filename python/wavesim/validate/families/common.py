@@ -12,7 +12,7 @@ from wavesim.run import Run
 from wavesim.simulate import simulate
 from wavesim.validate import bodies
 from wavesim.validate.tables import Inputs
-from wavesim.workload import Access, Graph, GridSync, Kernel, Persistent, Program
+from wavesim.workload import Access, Graph, GridSync, Kernel, Persistent, Program, Tiles
 
 __all__ = [
     "Family",
@@ -52,7 +52,7 @@ class Family:
 
 def kernel_of(
     inputs: Inputs,
-    work: Duration | Persistent | GridSync | Access,
+    work: Duration | Persistent | GridSync | Access | Tiles,
     *,
     grid: str = "grid",
     block: str = "block",

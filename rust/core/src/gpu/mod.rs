@@ -21,10 +21,13 @@ mod kernel;
 mod l2;
 mod machine;
 mod memory;
+mod moves;
 mod outcome;
 mod policy;
+mod port;
 mod sm;
 mod sync;
+mod tiles;
 mod word;
 mod work;
 

@@ -5,10 +5,12 @@
 pub mod access;
 pub mod kernel;
 pub mod program;
+pub mod tiles;
 pub(crate) mod walk;
 pub mod work;
 
 pub use access::{Access, Pattern};
 pub use kernel::Kernel;
 pub use program::{Copy, Graph, Item, Launch, Program, Record, Stream, Wait};
+pub use tiles::Tiles;
 pub use work::{Duration, Needs, Span, Tasks, Work};

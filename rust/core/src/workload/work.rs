@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
+use super::tiles::Tiles;
 use crate::error::{Error, Result};
 
 /// A span of time in the unit in which its owner thinks: nanoseconds, or cycles of the SM clock.
@@ -211,13 +212,15 @@ pub enum Work {
     },
     /// Each CTA reads or writes memory: its time follows from L2, DRAM and everybody else's accesses.
     Access(Access),
+    /// Each CTA computes tiles of a matrix product: its time follows from the tensor cores too.
+    Tiles(Tiles),
 }
 
 /// The duration of what takes no time beside its accesses.
 static NONE: Duration = Duration::Constant(Span::Ns(0.0));
 
 impl Work {
-    pub(crate) fn validate(&self, ctas: u64, arrays: &[usize]) -> Result<()> {
+    pub(crate) fn validate(&self, ctas: u64, shared_memory: u32, arrays: &[usize]) -> Result<()> {
         match self {
             Self::Duration(duration) => duration.validate(ctas, arrays).map_err(|e| e.within("duration")),
             Self::Persistent { tasks, duration, overhead, startup, .. } => {
@@ -255,6 +258,7 @@ impl Work {
                 duration.validate(ctas, arrays).map_err(|e| e.within("grid_sync.duration"))
             }
             Self::Access(access) => access.validate(ctas, arrays).map_err(|e| e.within("access")),
+            Self::Tiles(tiles) => tiles.validate(ctas, shared_memory, arrays).map_err(|e| e.within("tiles")),
         }
     }
 }
@@ -267,7 +271,7 @@ impl Work {
                 (duration, None)
             }
             Self::Chain { before, after, .. } => (before, Some(after)),
-            Self::Access(_) => (&NONE, None),
+            Self::Access(_) | Self::Tiles(_) => (&NONE, None),
         };
         std::iter::once(first).chain(second)
     }
@@ -289,6 +293,7 @@ impl Work {
         match self {
             Self::Chain { needs: Needs::Lists { arrays: lists }, .. } => check_needs(ctas, lists, arrays),
             Self::Access(access) => access.validate_lists(arrays),
+            Self::Tiles(tiles) => tiles.validate_lists(arrays),
             _ => Ok(()),
         }
     }
