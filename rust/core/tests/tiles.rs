@@ -247,7 +247,7 @@ proptest! {
         let run = simulate(&device, &Program::of(kernel(ctas, work)), &[], &options, &mut || false).unwrap();
         let moved = run.l2.traffic[0];
         prop_assert_eq!(moved.requested, tiles * steps * 512);
-        prop_assert_eq!(moved.requested, moved.merged + moved.sectors);
+        prop_assert_eq!(moved.requested, moved.coalesced + moved.sectors);
         prop_assert_eq!(moved.written, tiles * 256);
         prop_assert!(moved.dram_read >= (rows + columns) * steps * 8192);
         let arithmetic = device.clock.cycles_to_ns((tiles * steps * STEP) as f64) / 8.0;

@@ -99,6 +99,19 @@ struct Cta {
     demand: Demand,
 }
 
+/// When a run of bytes would be there, by where it is.
+struct Ways {
+    /// It is in DRAM, and nobody asks for it again.
+    read_once: bool,
+    /// In the reader's part.
+    soon: Time,
+    /// What another part adds.
+    far: Time,
+    /// When the fabric has brought what it has to bring before.
+    fabric: Time,
+    dram: Time,
+}
+
 /// Latency under load: `alone` when nothing else is in flight, `queue` when all of it is waiting, and between the two a
 /// bend of the given softness. Only sums, products and a square root, so that it is the same on every machine.
 #[inline]
@@ -286,88 +299,38 @@ impl<'a> Memory<'a> {
         let from_memory = self.dram_latency(alone, bytes.len, uneven);
         let dram = now + cycles(timings.near.max(at_l2 + from_memory));
         let soon = now + near;
-        let fabric_queue = now + cycles((self.fabric_demand + bytes.len) as f64 / timings.fabric_bytes);
+        let fabric = now + cycles((self.fabric_demand + bytes.len) as f64 / timings.fabric_bytes);
+        let ways = Ways { read_once, soon, far, fabric, dram };
         let (mut port, mut from_l2, mut over_fabric, mut from_dram, mut back) = (0, 0, 0, 0, 0);
         let (mut waited, mut slowest) = (0_u128, now);
         let before = traffic;
         for (at, size) in self.blocks(buffer, bytes) {
             let sectors = size.div_ceil(SECTOR);
-            // What the block moves through the reader's part of L2, and through its home if that is another.
-            let mut here = Traffic { requested: sectors, ..Traffic::default() };
-            if read_once {
-                // Nobody else asks for it, and it is not there: a lookup would say so, and change nothing that matters.
-                here.sectors = sectors;
-                let mut ready = dram;
-                if at.home == part {
-                    here.dram_read = size;
-                } else {
-                    let home = Traffic { fabric: sectors, dram_read: size, ..Traffic::default() };
-                    self.count(&mut traffic, kernel, at, at.home, home);
-                    over_fabric += size;
-                    ready = (dram + far).max(fabric_queue);
-                }
-                self.count(&mut traffic, kernel, at, part, here);
-                waited += u128::from(size) * u128::from(ready.since(now).0);
-                slowest = slowest.max(ready);
-                from_dram += size;
-                let at_once = ready <= soon + far;
-                port += if at_once { size } else { 0 };
-                from_l2 += if at_once { size } else { 0 };
-                continue;
-            }
-            let request = match self.coalescers[gpc].join(at.block(), now) {
-                Ok(shared) => {
-                    here.coalesced = sectors;
-                    self.count(&mut traffic, kernel, at, part, here);
+            let shared = if read_once { None } else { Some(self.coalescers[gpc].join(at.block(), now)) };
+            let request = match shared {
+                Some(Ok(shared)) => {
+                    let moved = Traffic { requested: sectors, coalesced: sectors, ..Traffic::default() };
+                    self.count(&mut traffic, kernel, at, part, moved);
                     let ready = shared.max(now + cycles(at_port - overhead));
                     waited += u128::from(size) * u128::from(ready.since(now).0);
                     slowest = slowest.max(ready);
                     port += if ready > soon { 0 } else { size };
                     continue;
                 }
-                Err(request) => request,
+                Some(Err(request)) => Some(request),
+                None => None,
             };
-            here.sectors = sectors;
-            let ready = match self.cache.look_up(part, at) {
-                Found::Hit { ready, .. } => {
-                    here.hits = sectors;
-                    here.merged = if ready > soon { sectors } else { 0 };
-                    ready.max(soon)
-                }
-                Found::Miss { entry, writes_back } => {
-                    here.dram_written = if writes_back { self.block_bytes } else { 0 };
-                    let mut ready = dram;
-                    if at.home == part {
-                        here.dram_read = size;
-                    } else {
-                        let mut home = Traffic { fabric: sectors, ..Traffic::default() };
-                        match self.cache.look_up(at.home, at) {
-                            Found::Hit { ready: at_home, .. } => {
-                                home.hits = sectors;
-                                home.merged = if at_home > soon { sectors } else { 0 };
-                                ready = soon.max(at_home) + far;
-                            }
-                            Found::Miss { entry, writes_back } => {
-                                home.dram_written = if writes_back { self.block_bytes } else { 0 };
-                                home.dram_read = size;
-                                ready += far;
-                                self.cache.filled(at.home, entry, ready);
-                            }
-                        }
-                        over_fabric += size;
-                        ready = ready.max(fabric_queue);
-                        self.count(&mut traffic, kernel, at, at.home, home);
-                        from_dram += home.dram_read;
-                        back += home.dram_written;
-                    }
-                    from_dram += here.dram_read;
-                    back += here.dram_written;
-                    self.cache.filled(part, entry, ready);
-                    ready
-                }
-            };
+            let (ready, here, home) = self.find(part, at, size, &ways);
+            if home.fabric > 0 {
+                over_fabric += size;
+                self.count(&mut traffic, kernel, at, at.home, home);
+            }
             self.count(&mut traffic, kernel, at, part, here);
-            self.coalescers[gpc].sent(request, at.block(), ready);
+            from_dram += here.dram_read + home.dram_read;
+            back += here.dram_written + home.dram_written;
+            if let Some(request) = request {
+                self.coalescers[gpc].sent(request, at.block(), ready);
+            }
             waited += u128::from(size) * u128::from(ready.since(now).0);
             slowest = slowest.max(ready);
             // What waits for DRAM takes up nothing of L2 and the port meanwhile.
@@ -393,6 +356,53 @@ impl<'a> Memory<'a> {
             done = self.ports[place.sm()].pass(now, done, cycles(late as f64 / timings.port_bytes));
         }
         (done + cycles(overhead), in_flight)
+    }
+
+    /// Finds a block in the reader's part, at home, or in DRAM: when it is there, and what that moves through the reader's part
+    /// and through the home, if that is another.
+    #[inline]
+    fn find(&mut self, part: usize, at: Address, size: u64, ways: &Ways) -> (Time, Traffic, Traffic) {
+        let sectors = size.div_ceil(SECTOR);
+        let mut here = Traffic { requested: sectors, sectors, ..Traffic::default() };
+        let mut home = Traffic::default();
+        // What is read once is not there, and nobody asks for it again: a lookup would say so, and change nothing that matters.
+        let look_up = |cache: &mut Cache, part| if ways.read_once { None } else { Some(cache.look_up(part, at)) };
+        let near = look_up(&mut self.cache, part);
+        if let Some(Found::Hit { ready, .. }) = near {
+            here.hits = sectors;
+            here.merged = if ready > ways.soon { sectors } else { 0 };
+            return (ready.max(ways.soon), here, home);
+        }
+        let mut ready = ways.dram;
+        if at.home == part {
+            here.dram_read = size;
+        } else {
+            home.fabric = sectors;
+            ready = match look_up(&mut self.cache, at.home) {
+                Some(Found::Hit { ready, .. }) => {
+                    home.hits = sectors;
+                    home.merged = if ready > ways.soon { sectors } else { 0 };
+                    ready.max(ways.soon) + ways.far
+                }
+                missed => {
+                    home.dram_read = size;
+                    // It is at home when it is where it was asked for: until then, it is on its way for all.
+                    home.dram_written = self.fill(at.home, missed, ready + ways.far);
+                    ready + ways.far
+                }
+            };
+            ready = ready.max(ways.fabric);
+        }
+        here.dram_written = self.fill(part, near, ready);
+        (ready, here, home)
+    }
+
+    /// A block that was looked up in vain comes at `ready`: how many bytes have to be written back for it.
+    #[inline]
+    fn fill(&mut self, part: usize, missed: Option<Found>, ready: Time) -> u64 {
+        let Some(Found::Miss { entry, writes_back }) = missed else { return 0 };
+        self.cache.filled(part, entry, ready);
+        if writes_back { self.block_bytes } else { 0 }
     }
 
     /// A block moves something through one part of L2.
