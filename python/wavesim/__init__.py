@@ -38,6 +38,7 @@ from wavesim.workload import (
     Program,
     Record,
     Stream,
+    Tiles,
     Wait,
     Warps,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "Run",
     "Scenario",
     "Stream",
+    "Tiles",
     "Trace",
     "Wait",
     "Warps",

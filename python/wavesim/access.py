@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from wavesim.durations import Time
 from wavesim.errors import InvalidInput
 from wavesim.spec import TAGS, CtaNumbers, Editable, Numbers, Spec
+from wavesim.tiles import Order, raster
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,11 +53,6 @@ class Reuse(Editable, Spec):
     shift: Whole = 0
 
 
-def _order(order: Any) -> Any:
-    """Read a list of tiles; names and group sizes stay what they are."""
-    return order if isinstance(order, str | int) else CtaNumbers(order)
-
-
 class Panels(Editable, Spec):
     """The loads of a tiled matrix product, a CTA a tile.
 
@@ -72,26 +68,11 @@ class Panels(Editable, Spec):
     steps: Positive
     tiles_m: Positive
     tiles_n: Positive
-    order: Annotated[
-        Literal["row", "column"] | Annotated[int, Field(ge=1)] | CtaNumbers,
-        Field(union_mode="left_to_right"),
-        BeforeValidator(_order),
-    ] = "row"
+    order: Order = "row"
 
     def tiles(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Give each CTA's tile."""
-        import numpy as np  # noqa: PLC0415 (loaded when there are lists)
-
-        if isinstance(self.order, CtaNumbers):
-            return self.order.array
-        rows = {"row": 1, "column": self.tiles_m}.get(str(self.order), self.order)
-        assert isinstance(rows, int)
-        tile = np.arange(self.tiles_m * self.tiles_n, dtype=np.int64)
-        first = tile // (rows * self.tiles_n) * rows
-        height = np.minimum(self.tiles_m - first, rows)
-        within = tile - first * self.tiles_n
-        n, m = within // height, first + within % height
-        return np.asarray(m * self.tiles_n + n, dtype=np.float64)
+        return raster(self.order, self.tiles_m, self.tiles_n)
 
 
 class Attention(Editable, Spec):

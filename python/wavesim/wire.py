@@ -16,6 +16,7 @@ from pydantic_core import to_json
 from wavesim import _wavesim
 from wavesim.durations import Bimodal, Duration, LogNormal, PerCta
 from wavesim.errors import InvalidInput
+from wavesim.tiles import raster
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,11 +29,12 @@ __all__ = ["Wire", "check_kernel", "single_launch", "translated", "wire_of"]
 
 _ENGINE_KINDS = {"lognormal": "log_normal", "streamed": "stream", "warp_programs": "warps"}
 _ACCESS_TIMES = ("startup", "overhead", "finish")
+_TILE_TIMES = ("startup", "overhead", "epilogue")
 _WORDS = {"await": "wait", "barrier": "barrier", "branch": "branch"}
 _EMPTY = {"duration": {"constant": {"ns": 0.0}}}
 _KERNEL = re.compile(r"^(?:program\.)?kernels\[(\d+)\]")
 _TAG = re.compile(
-    r"\.(?:launch|record|wait|copy|graph|persistent|grid_sync|access|warps"
+    r"\.(?:launch|record|wait|copy|graph|persistent|grid_sync|access|tiles|warps"
     r"|(?<=\]\.)(?:arithmetic|tensor|shared|load|store|loop)(?=\.)|from(?=\.)"
     r"|(?<=\.pattern\.)(?:stream|reuse|panels|attention|strided|random|listed|broadcast|chase)"
     r"|chain(?=\.(?:before|after|needs))|duration(?=\.\w))\b"
@@ -214,6 +216,18 @@ def _segment(segment: Any) -> Any:
     return {kind: fields}
 
 
+def _tiles(work: Any, arrays: list[Array]) -> dict[str, Any]:
+    sizes = ("m", "n", "k", "tile", "element_bytes", "output_bytes", "stages", "buffer")
+    fields = {name: getattr(work, name) for name in sizes}
+    times = {name: {"cycles": getattr(work, f"{name}_cycles")} for name in _TILE_TIMES}
+    cold = None if work.cold_cycles is None else {"cycles": work.cold_cycles}
+    order = None
+    if work.order != "row":
+        arrays.append(raster(work.order, *work.grid))
+        order = len(arrays) - 1
+    return {**fields, **times, "cold": cold, "order": order}
+
+
 def _duration(duration: Duration, arrays: list[Array]) -> dict[str, Any]:
     kind = duration.__dict__["kind"]
     if isinstance(duration, PerCta):
@@ -230,4 +244,9 @@ def _duration(duration: Duration, arrays: list[Array]) -> dict[str, Any]:
     return {_ENGINE_KINDS.get(kind, kind): fields}
 
 
-_ENCODERS = {"access": _access, "warp_programs": _warps, "grid_sync": _grid_sync}
+_ENCODERS = {
+    "access": _access,
+    "tiles": _tiles,
+    "warp_programs": _warps,
+    "grid_sync": _grid_sync,
+}

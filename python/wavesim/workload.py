@@ -18,6 +18,7 @@ from wavesim.devices import Device
 from wavesim.durations import AnyDuration, Duration, PerCta, Time, for_count
 from wavesim.errors import InvalidInput
 from wavesim.spec import TAGS, CtaNumbers, Editable, Spec
+from wavesim.tiles import Tiles
 from wavesim.warps import Warps
 from wavesim.wire import Wire, check_kernel, wire_of
 
@@ -36,6 +37,7 @@ __all__ = [
     "Program",
     "Record",
     "Stream",
+    "Tiles",
     "Wait",
     "Warps",
     "Work",
@@ -178,7 +180,7 @@ class Measured(Editable, Spec):
 
 
 Work = Annotated[
-    AnyDuration | Persistent | GridSync | Chain | Access | Warps | Measured,
+    AnyDuration | Persistent | GridSync | Chain | Access | Tiles | Warps | Measured,
     Field(discriminator="kind"),
 ]
 """What the CTAs of a kernel do; in files told by ``kind``."""
@@ -203,7 +205,7 @@ class Kernel(Editable, Spec):
             away by then. For work that is a :class:`Duration`.
         name: for people; need not be unique.
         work: what a CTA does: a :class:`Duration`, or one of :class:`Persistent`,
-            :class:`GridSync`, :class:`Chain`, :class:`Access`, :class:`Warps` and
+            :class:`GridSync`, :class:`Chain`, :class:`Access`, :class:`Tiles`, :class:`Warps` and
             :class:`Measured`.
 
     What only a device can say, such as that no SM holds a CTA of this size, is said when the kernel
@@ -231,7 +233,7 @@ class Kernel(Editable, Spec):
             grid: int | Sequence[int],
             block: int | Sequence[int] = 256,
             *,
-            work: Duration | Persistent | GridSync | Chain | Access | Warps | Measured,
+            work: Duration | Persistent | GridSync | Chain | Access | Tiles | Warps | Measured,
             registers: int = 32,
             shared_memory: int = 0,
             cluster: int = 1,
@@ -258,6 +260,8 @@ class Kernel(Editable, Spec):
                 self.__dict__["work"] = work.for_ctas(self.ctas)
             elif isinstance(work, Access | Warps):
                 work.check_ctas(self.ctas)
+            elif isinstance(work, Tiles):
+                work.check_ctas(self.ctas, self.shared_memory)
         except InvalidInput as error:
             field = "work" if error.field is None else f"work.{error.field}"
             why = str(error).removeprefix(f"{error.field}: ")

@@ -30,6 +30,7 @@ LAYERS = [
     {"errors", "text", "_wavesim"},
     {"spec"},
     {"devices", "durations"},
+    {"tiles"},
     {"access", "warps", "wire"},
     {"workload"},
     {"frames", "measured"},

@@ -40,22 +40,25 @@ BOUNDS = {
     ("stream_l2", "span_ns"): (0.015, 0.10),
     ("stream_dram", "span_ns"): (0.021, 0.07),
     ("write", "span_ns"): (0.02, 0.065),
-    ("reuse", "span_ns"): (0.03, 0.115),
+    ("reuse", "span_ns"): (0.031, 0.115),
     ("reuse", "dram_bytes"): (0.015, 0.125),
     ("reuse", "hit_share"): (0.008, 0.065),
     ("reuse", "sm_sectors"): (0.007, 0.055),
-    ("panel", "span_ns"): (0.08, 0.14),
-    ("panel", "dram_bytes"): (0.008, 0.115),
-    ("panel", "hit_share"): (0.01, 0.082),
-    ("panel", "sm_sectors"): (0.033, 0.135),
-    ("broadcast", "span_ns"): (0.072, 0.15),
-    ("broadcast", "sm_sectors"): (0.08, 0.44),
     ("fma", "mean_cycles"): (0.006, 0.046),
     ("fma", "span_ns"): (0.005, 0.03),
     ("mixed", "mean_cycles"): (0.024, 0.10),
     ("mixed", "span_ns"): (0.033, 0.13),
     ("smem_barrier", "mean_cycles"): (0.012, 0.04),
     ("smem_barrier", "span_ns"): (0.011, 0.047),
+    ("panel", "span_ns"): (0.031, 0.14),
+    ("panel", "dram_bytes"): (0.006, 0.07),
+    ("panel", "hit_share"): (0.009, 0.07),
+    ("panel", "sm_sectors"): (0.045, 0.24),
+    ("broadcast", "span_ns"): (0.028, 0.12),
+    ("broadcast", "sm_sectors"): (0.087, 0.49),
+    ("triton_gemm", "dram_bytes"): (0.065, 0.44),
+    ("triton_gemm", "hit_share"): (0.02, 0.11),
+    ("triton_gemm", "sm_sectors"): (0.065, 0.34),
 }
 # The SM of each CTA of the first wave, on every logged run that fills the machine: right.
 PLACED = (
@@ -104,7 +107,8 @@ def test_what_is_left_out_says_why(validation):
 @pytest.mark.slow
 def test_rows_and_skipped_rows_add_up_to_the_tables(validation, runs):
     of_runs = validation.skipped.filter(pl.col("run").is_not_null()).height
-    assert validation.rows["run"].n_unique() + of_runs == runs.height
+    of_tables = validation.rows.filter(pl.col("family") != "triton_gemm")
+    assert of_tables["run"].n_unique() + of_runs == runs.height
 
 
 @pytest.mark.slow

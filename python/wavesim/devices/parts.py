@@ -122,6 +122,8 @@ class Limits(Spec):
     """The largest portable cluster; 1 where there are no clusters."""
     max_nonportable_cluster: Count
     """The largest cluster when the kernel allows non-portable sizes."""
+    tensor_flops_per_cycle: Count
+    """What an SM's tensor cores do a cycle: 16-bit operands, no sparsity; a multiply-add is two."""
 
 
 class Clock(Spec):
@@ -324,6 +326,8 @@ class L2(Spec):
     """Write bandwidth over the whole device."""
     coalesced_requests: Count
     """How many SMs of a GPC share one request for a line that is on its way."""
+    coalesced_lines: Count
+    """The lines, those asked for last, of which a GPC can tell that a request is on its way."""
     cold_cycles: FiniteFloat
     """By how much an SM's first access in a launch comes later."""
     softness: FiniteFloat

@@ -25,7 +25,9 @@ __all__ = [
     "LOOP_FINISH",
     "LOOP_STARTUP",
     "LOOP_TURN",
-    "PANEL_TURN",
+    "PRODUCT_EPILOGUE",
+    "PRODUCT_STARTUP",
+    "PRODUCT_STEP",
     "UNNOTED_REGISTERS",
     "Drawn",
     "GridBarrier",
@@ -78,9 +80,6 @@ taken, with a turn for the registers' last sum."""
 LOOP_TURN = 43.0
 """A loop that loads 16 bytes a thread and adds them up: what a turn takes beside its load."""
 
-PANEL_TURN = LOOP_TURN + 80.0
-"""The same where a barrier ends each step: it waits for the slowest of eight warps."""
-
 FLUSHED_COLD = 3_000.0
 """Before an SM's first load when a memset has swept L2: addresses are translated anew."""
 
@@ -92,6 +91,15 @@ LOOP_STARTUP = 100.0
 
 LOOP_FINISH = 100.0
 """Behind its last: barrier, record."""
+
+PRODUCT_STARTUP = 500.0
+"""``gemm``: addresses are worked out before a tile's first loads."""
+
+PRODUCT_STEP = 130.0
+"""``gemm``: from the end of a step's arithmetic to the next step: a barrier, the next addresses."""
+
+PRODUCT_EPILOGUE = 1_500.0
+"""``gemm``: the sums become bf16, go through shared memory and are stored."""
 
 GRAPH_CALL_NS = 7_700.0
 """What the host sees of a graph beside the time between its first start and its last end: the call

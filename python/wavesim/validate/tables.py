@@ -52,6 +52,8 @@ _BLOCKS = "blocks.parquet"
 _COUNTERS = "counters.parquet"
 _COUNTED = ("panel", "reuse", "broadcast")
 """Experiments whose runs are found again among the profiler's counters."""
+_ONLY_COUNTED = ("triton_gemm",)
+"""Experiments whose rows are the profiler's: their launch columns and what it counted."""
 _HITS, _READS = "lts__t_sectors_op_read_lookup_hit.sum", "lts__t_sectors_op_read.sum"
 
 
@@ -122,20 +124,24 @@ class Tables:
             raise UnsupportedFile(f"{folder}: must be a folder of measurements, and {kind}", folder)
         self.folder = folder
         found = [name for name in ("runs", *_OTHER_TABLES) if self._path(name).is_file()]
-        if not found:
+        self._only_counted = self._read_only_counted()
+        if not found and self._only_counted is None:
             names = ", ".join(f"{name}.parquet" for name in ("runs", *_OTHER_TABLES))
             raise UnsupportedFile(f"{folder}: has none of the tables {names}", folder)
-        self.others = tuple(name for name in found if name != "runs")
-        """Tables beside the runs of microbenchmarks; each is a family of its own."""
+        counted = () if self._only_counted is None else self._only_counted["experiment"].unique()
+        self.others = tuple(name for name in found if name not in ("runs", *counted))
+        """Tables beside the runs of microbenchmarks and of what was only counted; each is a family
+        of its own."""
         self._runs = self._read_runs() if "runs" in found else None
 
     def families(self) -> list[str]:
         """Name the experiments and tables, in the order of the files."""
-        experiments = (
-            []
-            if self._runs is None
-            else self._runs["experiment"].unique(maintain_order=True).to_list()
-        )
+        experiments = [
+            name
+            for frame in (self._runs, self._only_counted)
+            if frame is not None
+            for name in frame["experiment"].unique(maintain_order=True)
+        ]
         return [*experiments, *self.others]
 
     def rows(
@@ -148,12 +154,16 @@ class Tables:
             with_blocks: those of them to whose inputs belongs what each block took.
             placed: those of which it is wanted where each block was.
         """
+        counted: list[Row] = []
+        if self._only_counted is not None:
+            of_families = self._only_counted.filter(pl.col("experiment").is_in(list(families)))
+            counted = [_row(values, {}, {}) for values in of_families.iter_rows(named=True)]
         if self._runs is None:
-            return []
+            return counted
         chosen = self._runs.filter(pl.col("experiment").is_in(list(families)))
         cycles = self._by_block("cycles", pl.Float64(), chosen, with_blocks, needed=True)
         sms = self._by_block("smid", pl.Int64(), chosen, placed, needed=False)
-        return [_row(values, cycles, sms) for values in chosen.iter_rows(named=True)]
+        return [_row(values, cycles, sms) for values in chosen.iter_rows(named=True)] + counted
 
     def height(self, table: str) -> int:
         """Count the rows of a table that is not ``runs``."""
@@ -190,11 +200,7 @@ class Tables:
             return runs
         try:
             counters = self._scan(path).filter(pl.col("experiment").is_in(_COUNTED)).collect()
-            values: dict[str, pl.Expr] = {}
-            for again in ("", "_again"):
-                values[f"dram_bytes{again}"] = pl.col(f"dram__bytes_read.sum{again}")
-                values[f"hit_share{again}"] = pl.col(_HITS + again) / pl.col(_READS + again)
-                values[f"sm_sectors{again}"] = pl.col(f"lts__t_sectors_srcunit_tex.sum{again}")
+            values = _counter_values()
             own = {*MEASURED, "run", "regs", "cluster", "blocks_per_sm"}
             own |= {f"{name}_again" for name in own}
             keys = [name for name in counters.columns if name in runs.columns and name not in own]
@@ -209,6 +215,24 @@ class Tables:
         first = int(runs["run"].max() or 0) + 1  # type: ignore[arg-type]
         alone = alone.with_columns(run=(pl.int_range(pl.len()) + first).cast(runs.schema["run"]))
         return pl.concat([joined, alone], how="diagonal")
+
+    def _read_only_counted(self) -> pl.DataFrame | None:
+        """Read the rows of experiments that only the profiler saw, numbered from 0."""
+        path = self.folder / _COUNTERS
+        if not path.is_file():
+            return None
+        try:
+            rows = self._scan(path).filter(pl.col("experiment").is_in(_ONLY_COUNTED)).collect()
+            if rows.is_empty():
+                return None
+            asked = [name for name in rows.columns if "__" not in name]
+            launch = [pl.col(name) for name in asked if name not in ("run", "block")]
+            blocks = [name for name in ("block", "launch__block_size") if name in rows.columns]
+            block = pl.coalesce(blocks).alias("block")
+            number = pl.int_range(pl.len()).alias("run")
+            return rows.select(number, *launch, block, **_counter_values())
+        except pl.exceptions.PolarsError as error:
+            raise _unreadable(path, error) from error
 
     def _by_block(
         self,
@@ -251,6 +275,16 @@ class Tables:
         except (pl.exceptions.PolarsError, OSError) as error:
             raise _unreadable(path, error) from error
         return scan
+
+
+def _counter_values() -> dict[str, pl.Expr]:
+    """Give what is predicted of the profiler's counters, and its second count."""
+    values: dict[str, pl.Expr] = {}
+    for again in ("", "_again"):
+        values[f"dram_bytes{again}"] = pl.col(f"dram__bytes_read.sum{again}")
+        values[f"hit_share{again}"] = pl.col(_HITS + again) / pl.col(_READS + again)
+        values[f"sm_sectors{again}"] = pl.col(f"lts__t_sectors_srcunit_tex.sum{again}")
+    return values
 
 
 def _row(

@@ -9,6 +9,7 @@ from wavesim.validate.families import (
     launches,
     memory,
     persistent,
+    products,
     several,
     spin,
 )
@@ -18,7 +19,17 @@ __all__ = ["FAMILIES", "NOT_MODELLED", "Family"]
 
 FAMILIES: dict[str, Family] = {
     family.name: family
-    for module in (empty, spin, persistent, clusters, several, launches, memory, issue)
+    for module in (
+        empty,
+        spin,
+        persistent,
+        clusters,
+        several,
+        launches,
+        memory,
+        products,
+        issue,
+    )
     for family in module.FAMILIES
 }
 """Every experiment that is simulated, by name."""
@@ -30,7 +41,6 @@ NOT_MODELLED: dict[str, str] = {
     **dict.fromkeys(
         (
             "cublas_gemm",
-            "triton_gemm",
             "triton_tiles",
             "streamk_gemm",
             "flash_attention",

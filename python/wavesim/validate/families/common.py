@@ -12,7 +12,7 @@ from wavesim.run import Run
 from wavesim.simulate import simulate
 from wavesim.validate import bodies
 from wavesim.validate.tables import Inputs
-from wavesim.workload import Access, Graph, GridSync, Kernel, Persistent, Program, Warps
+from wavesim.workload import Access, Graph, GridSync, Kernel, Persistent, Program, Tiles, Warps
 
 __all__ = [
     "Family",
@@ -52,7 +52,7 @@ class Family:
 
 def kernel_of(
     inputs: Inputs,
-    work: Duration | Persistent | GridSync | Access | Warps,
+    work: Duration | Persistent | GridSync | Access | Tiles | Warps,
     *,
     grid: str = "grid",
     block: str = "block",

@@ -121,7 +121,7 @@ def _panel(inputs: Inputs, device: Device) -> dict[str, float]:
         tiles_m=m,
         tiles_n=n,
         order=_order(inputs.text("order"), m * n),
-        **_loop(cold_cycles=bodies.FLUSHED_COLD, overhead_cycles=bodies.PANEL_TURN),
+        **_loop(cold_cycles=bodies.FLUSHED_COLD),
     )
     return _last(simulated(device, _flushed(device, kernel_of(inputs, work))))
 

@@ -117,6 +117,8 @@ pub struct Limits {
     pub max_cluster: u32,
     /// The largest cluster when the kernel allows non-portable sizes.
     pub max_nonportable_cluster: u32,
+    /// What the tensor cores (AMD: matrix cores) of an SM do a cycle, a multiply-add being two: 16-bit operands, no sparsity.
+    pub tensor_flops_per_cycle: u32,
 }
 
 const KB: u32 = 1024;
@@ -130,7 +132,7 @@ impl Limits {
     /// The limits of a compute capability.
     ///
     /// Sources: CUDA programming guide and NVIDIA/cccl `arch_traits.h`; for AMD the CDNA instruction set manuals and
-    /// LLVM's AMDGPU back end.
+    /// LLVM's AMDGPU back end. Tensor-core rates: what the vendors' data sheets give at the boost clock, by SM and cycle.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a capability that is not known; it names the known ones.
@@ -143,8 +145,9 @@ impl Limits {
         match capability {
             ComputeCapability::Cuda(major, minor) => cuda_limits(*major, *minor).ok_or_else(unknown),
             ComputeCapability::Gfx(name) => match name.as_str() {
-                "gfx90a" | "gfx942" => Ok(cdna_limits(64 * KB, 512)),
-                "gfx950" => Ok(cdna_limits(160 * KB, 1280)),
+                "gfx90a" => Ok(cdna_limits(64 * KB, 512, 1024)),
+                "gfx942" => Ok(cdna_limits(64 * KB, 512, 2048)),
+                "gfx950" => Ok(cdna_limits(160 * KB, 1280, 4096)),
                 _ => Err(unknown()),
             },
         }
@@ -183,6 +186,7 @@ impl Limits {
             ("barriers", self.barriers.unwrap_or(1)),
             ("ctas_in_clusters", self.ctas_in_clusters),
             ("max_cluster", self.max_cluster),
+            ("tensor_flops_per_cycle", self.tensor_flops_per_cycle),
         ] {
             if value == 0 {
                 return Err(Error::invalid(field, value, "must be at least 1"));
@@ -214,18 +218,19 @@ impl Limits {
 }
 
 fn cuda_limits(major: u32, minor: u32) -> Option<Limits> {
-    // threads and CTAs an SM, shared KB, barriers, the largest cluster
-    let (threads, ctas, shared_kb, barriers, cluster) = match (major, minor) {
-        (7, 0) => (2048, 32, 96, None, 1),
-        (7, 5) => (1024, 16, 64, None, 1),
-        (8, 0) => (2048, 32, 164, None, 1),
-        (8, 6) => (1536, 16, 100, None, 1),
-        (8, 7) => (1536, 16, 164, None, 1),
-        (8, 9) => (1536, 24, 100, None, 1),
-        (9 | 10, 0) => (2048, 32, 228, Some(64), 16),
-        (10, 3) => (2048, 32, 228, Some(32), 16),
-        (11, 0) => (1536, 24, 228, Some(24), 16),
-        (12, 0 | 1) => (1536, 24, 100, Some(24), 8),
+    // threads and CTAs an SM, shared KB, barriers, the largest cluster, tensor-core operations a cycle
+    let (threads, ctas, shared_kb, barriers, cluster, flops) = match (major, minor) {
+        (7, 0) => (2048, 32, 96, None, 1, 1024),
+        (7, 5) => (1024, 16, 64, None, 1, 1024),
+        (8, 0) => (2048, 32, 164, None, 1, 2048),
+        (8, 6) => (1536, 16, 100, None, 1, 1024),
+        (8, 7) => (1536, 16, 164, None, 1, 2048),
+        (8, 9) => (1536, 24, 100, None, 1, 1024),
+        (9, 0) => (2048, 32, 228, Some(64), 16, 4096),
+        (10, 0) => (2048, 32, 228, Some(64), 16, 8192),
+        (10, 3) => (2048, 32, 228, Some(32), 16, 8192),
+        (11, 0) => (1536, 24, 228, Some(24), 16, 8192),
+        (12, 0 | 1) => (1536, 24, 100, Some(24), 8, 1024),
         _ => return None,
     };
     // From 8.0 on the system keeps 1 KB of each CTA's shared memory, and the opt-in limit is that much lower.
@@ -261,11 +266,12 @@ fn cuda_limits(major: u32, minor: u32) -> Option<Limits> {
         ctas_in_clusters: if cluster > 1 { 8 } else { ctas },
         max_cluster: cluster.min(8),
         max_nonportable_cluster: cluster,
+        tensor_flops_per_cycle: flops,
     })
 }
 
 /// CDNA 2 to 4: a CU has 4 SIMDs of at most 8 waves, and 512 registers a lane on each, given out in eights.
-fn cdna_limits(lds_bytes: u32, lds_unit_bytes: u32) -> Limits {
+fn cdna_limits(lds_bytes: u32, lds_unit_bytes: u32, flops: u32) -> Limits {
     let wave = 64;
     Limits {
         warp_size: wave,
@@ -293,6 +299,7 @@ fn cdna_limits(lds_bytes: u32, lds_unit_bytes: u32) -> Limits {
         ctas_in_clusters: 4 * 8,
         max_cluster: 1,
         max_nonportable_cluster: 1,
+        tensor_flops_per_cycle: flops,
     }
 }
 

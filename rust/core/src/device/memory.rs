@@ -43,6 +43,8 @@ pub struct L2 {
     pub write_bandwidth_gb_s: f64,
     /// How many SMs of a GPC share one request for a line that is on its way; 1 merges none.
     pub coalesced_requests: u32,
+    /// The lines, those asked for last, of which a GPC can tell that a request is on its way.
+    pub coalesced_lines: u32,
     /// An SM's first access in a launch comes this much later, in SM cycles: addresses are translated, code is fetched.
     pub cold_cycles: f64,
     /// How gradually latency rises when demand comes near the bandwidth: 0 for a sharp bend.
@@ -126,6 +128,10 @@ impl L2 {
         if !(1..=MOST_SHARERS).contains(&self.coalesced_requests) {
             let why = format!("from 1 to {MOST_SHARERS} SMs share a request");
             return Err(Error::invalid("coalesced_requests", self.coalesced_requests, why));
+        }
+        if !(1..=1 << 20).contains(&self.coalesced_lines) {
+            let why = format!("must be from 1 to {}", 1 << 20);
+            return Err(Error::invalid("coalesced_lines", self.coalesced_lines, why));
         }
         in_range("port_bytes_per_cycle", self.port_bytes_per_cycle, 1e-3, 1e9)?;
         in_range("write_bandwidth_gb_s", self.write_bandwidth_gb_s, 1e-3, 1e9)?;

@@ -183,6 +183,11 @@ fn sets(l2: &L2) -> u64 {
 }
 
 impl Geometry {
+    /// Blocks of a page.
+    pub(crate) fn blocks_per_page(&self) -> u64 {
+        1 << (self.page_bits - self.block_bits)
+    }
+
     /// Where the block with this byte of a buffer is kept. Of as many neighbouring pages as there are parts, each has one at
     /// home; these take the same sets, and so do all sets get equal shares of a contiguous buffer, in every part.
     #[inline]

@@ -4,18 +4,19 @@
 //! what all CTAs have in flight, and by Little's law a server of bandwidth `B` with `D` bytes in flight takes `D / B` for
 //! each. [`loaded`] goes over from the one to the other.
 
-use rand_core::Rng;
-
-use super::coalescer::InFlight;
+use super::coalescer::Coalescer;
 use super::l2::{Address, Cache, Found, block_bytes, hash};
+use super::moves::{Launch, Moves, Uneven};
+use super::port::Port;
 use super::sm::Place;
+use super::tiles::Tiling;
 use crate::device::{Device, WritePolicy};
-use crate::engine::{Time, rng};
+use crate::engine::Time;
 use crate::ids::{IdVec, KernelId, SmId};
 use crate::records::{L2Log, L2SliceColumns, L2WindowColumns, Traffic};
 use crate::simulate::{Detail, Options};
-use crate::workload::walk::{Bytes, Walk};
-use crate::workload::{Access, Kernel, Program, Work};
+use crate::workload::walk::Bytes;
+use crate::workload::{Program, Span, Work};
 
 /// A sector, in bytes: what counters count.
 const SECTOR: u64 = 32;
@@ -27,7 +28,9 @@ pub(crate) struct Memory<'a> {
     cache: Cache,
     block_bytes: u64,
     sms: IdVec<SmId, Sm>,
-    in_flight: Vec<InFlight>,
+    ports: IdVec<SmId, Port>,
+    /// One a GPC.
+    coalescers: Vec<Coalescer>,
     launches: IdVec<KernelId, Option<Launch<'a>>>,
     ctas: Vec<Cta>,
     /// Bytes in flight.
@@ -39,17 +42,19 @@ pub(crate) struct Memory<'a> {
     draws: u64,
     /// By slice and by window; only if the run keeps that.
     log: Option<L2Log>,
+    /// Only if the program has tiled kernels.
+    pub(super) tiling: Option<Tiling>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Timings {
-    cycle_ps: f64,
+pub(super) struct Timings {
+    pub(super) cycle_ps: f64,
     near: f64,
     /// What the other part adds.
     far: f64,
     /// What DRAM adds.
     dram: f64,
-    cold: Time,
+    pub(super) cold: Time,
     port_bytes: f64,
     l2_bytes: f64,
     l2_softness: f64,
@@ -57,40 +62,32 @@ struct Timings {
     dram_bytes: f64,
     dram_softness: f64,
     /// Half the width of the uniform law that DRAM's latency is drawn from.
-    dram_spread: f64,
+    pub(super) dram_spread: f64,
     burst: f64,
     line_bytes: u64,
     store_ps_per_byte: f64,
     /// Stores go on to DRAM at once.
     write_through: bool,
-    coalesced_requests: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Sm {
     part: usize,
     gpc: usize,
-    /// Bytes in flight.
+    /// Bytes in flight through its port.
     demand: u64,
     /// The launch that ran here last, and when it may have its first data.
     launch: Option<KernelId>,
     warm: Time,
 }
 
-#[derive(Debug)]
-struct Launch<'a> {
-    walk: Walk<'a>,
-    buffer: u16,
-    write: bool,
-    startup: Time,
-    cold: Time,
-    overhead: f64,
-    /// An iteration takes as long as its slowest part, and not as long as its parts on average.
-    together: bool,
-    /// How far DRAM's latency is from its mean, at most, as a fraction.
-    spread: f64,
-    finish: Time,
-    traffic: Traffic,
+/// Bytes in flight, by what they wait for: their SM's port, L2, the fabric, DRAM.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Demand {
+    port: u32,
+    l2: u32,
+    fabric: u32,
+    dram: u32,
 }
 
 /// A CTA on its place.
@@ -99,11 +96,20 @@ struct Cta {
     started: bool,
     iteration: u64,
     iterations: u64,
-    /// What it has in flight, in bytes: through its SM's port, from L2, over the fabric, from DRAM.
-    port: u32,
-    l2: u32,
-    fabric: u32,
-    dram: u32,
+    demand: Demand,
+}
+
+/// When a run of bytes would be there, by where it is.
+struct Ways {
+    /// It is in DRAM, and nobody asks for it again.
+    read_once: bool,
+    /// In the reader's part.
+    soon: Time,
+    /// What another part adds.
+    far: Time,
+    /// When the fabric has brought what it has to bring before.
+    fabric: Time,
+    dram: Time,
 }
 
 /// Latency under load: `alone` when nothing else is in flight, `queue` when all of it is waiting, and between the two a
@@ -112,6 +118,12 @@ struct Cta {
 fn loaded(alone: f64, queue: f64, softness: f64) -> f64 {
     let apart = alone - queue;
     0.5 * (alone + queue + (apart * apart + softness * alone * queue).sqrt())
+}
+
+/// A sum over bytes, for each of them. Almost all sums fit into half of the bits, which are divided in a tenth of the time.
+#[inline]
+fn mean(sum: u128, bytes: u64) -> u64 {
+    u64::try_from(sum).map_or_else(|_| (sum / u128::from(bytes)) as u64, |sum| sum / bytes)
 }
 
 impl<'a> Memory<'a> {
@@ -124,43 +136,31 @@ impl<'a> Memory<'a> {
         places: usize,
         options: &Options,
     ) -> Option<Self> {
-        let accesses = |kernel: &'a Kernel| match &kernel.work {
-            Work::Access(access) => Some((kernel, access)),
-            _ => None,
-        };
-        let alignment =
-            program.kernels.iter().filter_map(accesses).map(|(k, a)| a.pattern.alignment(k.threads())).min()?;
+        let alignment = program
+            .kernels
+            .iter()
+            .filter_map(|kernel| match &kernel.work {
+                Work::Access(access) => Some(access.pattern.alignment(kernel.threads())),
+                Work::Tiles(tiles) => Some(tiles.alignment()),
+                _ => None,
+            })
+            .min()?;
         let timings = Timings::new(device);
-        let time = |span: crate::workload::Span| Time(span.ps(timings.cycle_ps).round() as u64);
-        let launch = |number: usize, kernel: &'a Kernel, access: &Access| Launch {
-            walk: Walk::new(
-                &access.pattern,
-                kernel.ctas(),
-                kernel.threads(),
-                arrays,
-                rng::stream(options.seed, "places", number as u64).next_u64(),
-            ),
-            buffer: access.buffer,
-            write: access.write,
-            startup: time(access.startup),
-            cold: access.cold.map_or(timings.cold, time),
-            overhead: access.overhead.ps(timings.cycle_ps) / timings.cycle_ps,
-            together: access.pattern.together(),
-            spread: if access.pattern.together() {
-                timings.dram_spread
-            } else {
-                timings.dram_spread / f64::from(kernel.threads().div_ceil(device.limits.warp_size)).sqrt()
-            },
-            finish: time(access.finish),
-            traffic: Traffic::default(),
-        };
-        let launches: IdVec<KernelId, Option<Launch<'a>>> = launches
+        let mut launches: IdVec<KernelId, Option<Launch<'a>>> = launches
             .enumerate()
-            .map(|(i, spec)| accesses(&program.kernels[spec]).map(|(kernel, access)| launch(i, kernel, access)))
+            .map(|(i, spec)| Launch::new(i, &program.kernels[spec], device, &timings, arrays, options.seed))
             .collect();
         let log = (options.detail == Detail::Memory)
             .then(|| L2Log::new(launches.len(), device.l2.slices as usize, usize::from(device.l2.halves)));
         let block_bytes = block_bytes(&device.l2, alignment);
+        let mut with_memory = launches.values_mut().flatten();
+        if let (Some(only), None) = (with_memory.next(), with_memory.next()) {
+            only.read_once &= block_bytes <= alignment;
+        } else {
+            launches.values_mut().flatten().for_each(|launch| launch.read_once = false);
+        }
+        let cache = Cache::new(&device.l2, block_bytes, options.seed);
+        let coalescer = || Coalescer::new(&device.l2, block_bytes, cache.geometry().blocks_per_page());
         let mut sms =
             IdVec::filled(Sm { part: 0, gpc: 0, demand: 0, launch: None, warm: Time::ZERO }, device.sm_count());
         for (i, gpc) in device.topology.gpcs.iter().enumerate() {
@@ -169,16 +169,13 @@ impl<'a> Memory<'a> {
                 sms[sm].gpc = i;
             }
         }
-        // Enough for all that the warps of a GPC have in flight.
-        let threads = device.limits.warps * device.limits.warp_size;
-        let most =
-            |gpc: &crate::device::Gpc| gpc.sm_count() * (u64::from(threads) * 16 / block_bytes).max(8) as usize * 2;
         Some(Self {
             timings,
-            cache: Cache::new(&device.l2, block_bytes, options.seed),
+            coalescers: device.topology.gpcs.iter().map(|_| coalescer()).collect(),
+            cache,
             block_bytes,
             sms,
-            in_flight: device.topology.gpcs.iter().map(|gpc| InFlight::new(most(gpc))).collect(),
+            ports: IdVec::filled(Port::default(), device.sm_count()),
             launches,
             ctas: vec![Cta::default(); places],
             l2_demand: 0,
@@ -187,7 +184,18 @@ impl<'a> Memory<'a> {
             stored: Time::ZERO,
             draws: 0,
             log,
+            tiling: program
+                .kernels
+                .iter()
+                .any(|kernel| matches!(kernel.work, Work::Tiles(_)))
+                .then(|| Tiling::new(device.sm_count(), places)),
         })
+    }
+
+    /// Does without the short cut for what is read once.
+    #[cfg(test)]
+    pub(super) fn look_everything_up(&mut self) {
+        self.launches.values_mut().flatten().for_each(|launch| launch.read_once = false);
     }
 
     /// What a launch moved; none if memory is not its work.
@@ -202,32 +210,59 @@ impl<'a> Memory<'a> {
 
     /// What a CTA on `place` had in flight has come: when that of its next iteration will have; none if it has ended.
     pub(crate) fn next(&mut self, kernel: KernelId, cta: u32, place: Place, now: Time) -> Option<Time> {
-        let launch = self.launches[kernel].as_mut().expect("only launches with memory work come here");
-        let sm = &mut self.sms[place.sm()];
-        let state = &mut self.ctas[place.0 as usize];
-        sm.demand -= u64::from(state.port);
-        self.l2_demand -= u64::from(state.l2);
-        self.fabric_demand -= u64::from(state.fabric);
-        self.dram_demand -= u64::from(state.dram);
-        (state.port, state.l2, state.fabric, state.dram) = (0, 0, 0, 0);
-        if !state.started {
-            *state = Cta { started: true, iterations: launch.walk.iterations(cta), ..Cta::default() };
-            if sm.launch != Some(kernel) {
-                sm.launch = Some(kernel);
-                sm.warm = now + launch.cold;
+        let Moves::Walk(walk) = &self.launch(kernel).moves else { return self.next_of_tiles(kernel, cta, place, now) };
+        let mut state = self.ctas[place.0 as usize];
+        let begins = !state.started;
+        if begins {
+            state = Cta { started: true, iterations: walk.iterations(cta), ..Cta::default() };
+        }
+        let bytes = (state.iteration < state.iterations).then(|| walk.bytes(cta, state.iteration));
+        if begins {
+            let first = self.first(kernel, place.sm(), now);
+            if first > now {
+                self.ctas[place.0 as usize] = state;
+                return Some(first);
             }
-            return Some((now + launch.startup).max(sm.warm));
         }
-        if state.iteration == state.iterations {
-            *state = Cta::default();
+        self.has_come(place.sm(), state.demand);
+        let Some(bytes) = bytes else {
+            self.ctas[place.0 as usize] = Cta::default();
             return None;
+        };
+        let Launch { write, finish, .. } = *self.launch(kernel);
+        let (done, demand) = if write {
+            (self.store(kernel, bytes, now), Demand::default())
+        } else {
+            self.load(kernel, place, bytes, now)
+        };
+        let iteration = state.iteration + 1;
+        self.ctas[place.0 as usize] = Cta { iteration, demand, ..state };
+        Some(if iteration == state.iterations { done + finish } else { done })
+    }
+
+    #[inline]
+    pub(super) fn launch(&self, kernel: KernelId) -> &Launch<'a> {
+        self.launches[kernel].as_ref().expect("only launches with memory work come here")
+    }
+
+    /// When a CTA that has begun at `now` makes its first access.
+    pub(super) fn first(&mut self, kernel: KernelId, sm: SmId, now: Time) -> Time {
+        let Launch { cold, startup, .. } = *self.launch(kernel);
+        let sm = &mut self.sms[sm];
+        if sm.launch != Some(kernel) {
+            sm.launch = Some(kernel);
+            sm.warm = now + cold;
         }
-        let bytes = launch.walk.bytes(cta, state.iteration);
-        state.iteration += 1;
-        let last = state.iteration == state.iterations;
-        let (write, finish) = (launch.write, launch.finish);
-        let done = if write { self.store(kernel, bytes, now) } else { self.load(kernel, place, bytes, now) };
-        Some(if last { done + finish } else { done })
+        (now + startup).max(sm.warm)
+    }
+
+    /// What was in flight has come.
+    #[inline]
+    pub(super) fn has_come(&mut self, sm: SmId, demand: Demand) {
+        self.sms[sm].demand -= u64::from(demand.port);
+        self.l2_demand -= u64::from(demand.l2);
+        self.fabric_demand -= u64::from(demand.fabric);
+        self.dram_demand -= u64::from(demand.dram);
     }
 
     /// The blocks of an iteration's bytes, and how many bytes of each.
@@ -250,10 +285,10 @@ impl<'a> Memory<'a> {
         })
     }
 
-    fn load(&mut self, kernel: KernelId, place: Place, bytes: Bytes<'a>, now: Time) -> Time {
+    /// Loads a run of bytes: when it is there, and what is in flight until then.
+    pub(super) fn load(&mut self, kernel: KernelId, place: Place, bytes: Bytes<'a>, now: Time) -> (Time, Demand) {
         let timings = self.timings;
-        let launch = self.launches[kernel].as_ref().expect("only launches with memory work come here");
-        let &Launch { buffer, overhead, spread, together, mut traffic, .. } = launch;
+        let Launch { buffer, overhead, uneven, together, read_once, mut traffic, .. } = *self.launch(kernel);
         let Sm { part, gpc, demand, .. } = self.sms[place.sm()];
         let cycles = |cycles: f64| Time((cycles * timings.cycle_ps + 0.5) as u64);
         let alone = timings.near + overhead;
@@ -261,70 +296,41 @@ impl<'a> Memory<'a> {
         let queue = (self.l2_demand + bytes.len) as f64 / timings.l2_bytes;
         let at_l2 = loaded(at_port, queue, timings.l2_softness) - alone;
         let (near, far) = (cycles(timings.near + at_l2), cycles(timings.far));
-        let from_memory = self.dram_latency(alone, bytes.len, spread);
+        let from_memory = self.dram_latency(alone, bytes.len, uneven);
         let dram = now + cycles(timings.near.max(at_l2 + from_memory));
         let soon = now + near;
-        let fabric_queue = now + cycles((self.fabric_demand + bytes.len) as f64 / timings.fabric_bytes);
+        let fabric = now + cycles((self.fabric_demand + bytes.len) as f64 / timings.fabric_bytes);
+        let ways = Ways { read_once, soon, far, fabric, dram };
         let (mut port, mut from_l2, mut over_fabric, mut from_dram, mut back) = (0, 0, 0, 0, 0);
         let (mut waited, mut slowest) = (0_u128, now);
         let before = traffic;
         for (at, size) in self.blocks(buffer, bytes) {
             let sectors = size.div_ceil(SECTOR);
-            // What the block moves through the reader's part of L2, and through its home if that is another.
-            let mut here = Traffic { requested: sectors, ..Traffic::default() };
-            let request = match self.in_flight[gpc].join(at.block(), now, timings.coalesced_requests) {
-                Ok(shared) => {
-                    here.coalesced = sectors;
-                    self.count(&mut traffic, kernel, at, part, here);
+            let shared = if read_once { None } else { Some(self.coalescers[gpc].join(at.block(), now)) };
+            let request = match shared {
+                Some(Ok(shared)) => {
+                    let moved = Traffic { requested: sectors, coalesced: sectors, ..Traffic::default() };
+                    self.count(&mut traffic, kernel, at, part, moved);
                     let ready = shared.max(now + cycles(at_port - overhead));
                     waited += u128::from(size) * u128::from(ready.since(now).0);
                     slowest = slowest.max(ready);
                     port += if ready > soon { 0 } else { size };
                     continue;
                 }
-                Err(request) => request,
+                Some(Err(request)) => Some(request),
+                None => None,
             };
-            here.sectors = sectors;
-            let ready = match self.cache.look_up(part, at) {
-                Found::Hit { ready, .. } => {
-                    here.hits = sectors;
-                    here.merged = if ready > soon { sectors } else { 0 };
-                    ready.max(soon)
-                }
-                Found::Miss { entry, writes_back } => {
-                    here.dram_written = if writes_back { self.block_bytes } else { 0 };
-                    let mut ready = dram;
-                    if at.home == part {
-                        here.dram_read = size;
-                    } else {
-                        let mut home = Traffic { fabric: sectors, ..Traffic::default() };
-                        match self.cache.look_up(at.home, at) {
-                            Found::Hit { ready: at_home, .. } => {
-                                home.hits = sectors;
-                                home.merged = if at_home > soon { sectors } else { 0 };
-                                ready = soon.max(at_home) + far;
-                            }
-                            Found::Miss { entry, writes_back } => {
-                                home.dram_written = if writes_back { self.block_bytes } else { 0 };
-                                home.dram_read = size;
-                                self.cache.filled(at.home, entry, ready);
-                                ready += far;
-                            }
-                        }
-                        over_fabric += size;
-                        ready = ready.max(fabric_queue);
-                        self.count(&mut traffic, kernel, at, at.home, home);
-                        from_dram += home.dram_read;
-                        back += home.dram_written;
-                    }
-                    from_dram += here.dram_read;
-                    back += here.dram_written;
-                    self.cache.filled(part, entry, ready);
-                    ready
-                }
-            };
+            let (ready, here, home) = self.find(part, at, size, &ways);
+            if home.fabric > 0 {
+                over_fabric += size;
+                self.count(&mut traffic, kernel, at, at.home, home);
+            }
             self.count(&mut traffic, kernel, at, part, here);
-            self.in_flight[gpc].sent(request, at.block(), ready);
+            from_dram += here.dram_read + home.dram_read;
+            back += here.dram_written + home.dram_written;
+            if let Some(request) = request {
+                self.coalescers[gpc].sent(request, at.block(), ready);
+            }
             waited += u128::from(size) * u128::from(ready.since(now).0);
             slowest = slowest.max(ready);
             // What waits for DRAM takes up nothing of L2 and the port meanwhile.
@@ -337,12 +343,66 @@ impl<'a> Memory<'a> {
         self.fabric_demand += over_fabric;
         self.dram_demand += from_dram + back;
         self.sms[place.sm()].demand = demand + port;
-        let state = &mut self.ctas[place.0 as usize];
-        (state.port, state.l2) = (port as u32, from_l2 as u32);
-        (state.fabric, state.dram) = (over_fabric as u32, (from_dram + back) as u32);
+        let in_flight = Demand {
+            port: port as u32,
+            l2: from_l2 as u32,
+            fabric: over_fabric as u32,
+            dram: (from_dram + back) as u32,
+        };
         self.counted(kernel, now, before, traffic);
-        let done = if together { slowest } else { now + Time((waited / u128::from(bytes.len)) as u64) };
-        done + cycles(overhead)
+        let mut done = if together { slowest } else { now + Time(mean(waited, bytes.len)) };
+        let late = bytes.len - port;
+        if late > 0 {
+            done = self.ports[place.sm()].pass(now, done, cycles(late as f64 / timings.port_bytes));
+        }
+        (done + cycles(overhead), in_flight)
+    }
+
+    /// Finds a block in the reader's part, at home, or in DRAM: when it is there, and what that moves through the reader's part
+    /// and through the home, if that is another.
+    #[inline]
+    fn find(&mut self, part: usize, at: Address, size: u64, ways: &Ways) -> (Time, Traffic, Traffic) {
+        let sectors = size.div_ceil(SECTOR);
+        let mut here = Traffic { requested: sectors, sectors, ..Traffic::default() };
+        let mut home = Traffic::default();
+        // What is read once is not there, and nobody asks for it again: a lookup would say so, and change nothing that matters.
+        let look_up = |cache: &mut Cache, part| if ways.read_once { None } else { Some(cache.look_up(part, at)) };
+        let near = look_up(&mut self.cache, part);
+        if let Some(Found::Hit { ready, .. }) = near {
+            here.hits = sectors;
+            here.merged = if ready > ways.soon { sectors } else { 0 };
+            return (ready.max(ways.soon), here, home);
+        }
+        let mut ready = ways.dram;
+        if at.home == part {
+            here.dram_read = size;
+        } else {
+            home.fabric = sectors;
+            ready = match look_up(&mut self.cache, at.home) {
+                Some(Found::Hit { ready, .. }) => {
+                    home.hits = sectors;
+                    home.merged = if ready > ways.soon { sectors } else { 0 };
+                    ready.max(ways.soon) + ways.far
+                }
+                missed => {
+                    home.dram_read = size;
+                    // It is at home when it is where it was asked for: until then, it is on its way for all.
+                    home.dram_written = self.fill(at.home, missed, ready + ways.far);
+                    ready + ways.far
+                }
+            };
+            ready = ready.max(ways.fabric);
+        }
+        here.dram_written = self.fill(part, near, ready);
+        (ready, here, home)
+    }
+
+    /// A block that was looked up in vain comes at `ready`: how many bytes have to be written back for it.
+    #[inline]
+    fn fill(&mut self, part: usize, missed: Option<Found>, ready: Time) -> u64 {
+        let Some(Found::Miss { entry, writes_back }) = missed else { return 0 };
+        self.cache.filled(part, entry, ready);
+        if writes_back { self.block_bytes } else { 0 }
     }
 
     /// A block moves something through one part of L2.
@@ -373,7 +433,7 @@ impl<'a> Memory<'a> {
     }
 
     /// How long a run of bytes takes from DRAM, in cycles: its latency is drawn, and longer the more is on its way.
-    fn dram_latency(&mut self, alone: f64, bytes: u64, spread: f64) -> f64 {
+    fn dram_latency(&mut self, alone: f64, bytes: u64, uneven: Uneven) -> f64 {
         let timings = &self.timings;
         let burst = if bytes > timings.line_bytes { timings.burst } else { 0.0 };
         let latency = timings.dram + burst;
@@ -382,13 +442,12 @@ impl<'a> Memory<'a> {
         let longer = loaded(mean, queue, timings.dram_softness);
         self.draws += 1;
         let draw = (hash(self.draws) >> 40) as f64 / f64::from(1_u32 << 23) - 1.0;
-        timings.near + latency + longer * (1.0 + spread * draw) - mean
+        timings.near + latency + longer * (1.0 + uneven.later + uneven.spread * draw) - mean
     }
 
     /// Stores are handed on: the next ones follow when L2 has taken these in.
-    fn store(&mut self, kernel: KernelId, bytes: Bytes<'a>, now: Time) -> Time {
-        let launch = self.launches[kernel].as_ref().expect("only launches with memory work come here");
-        let (buffer, overhead, mut traffic) = (launch.buffer, launch.overhead, launch.traffic);
+    pub(super) fn store(&mut self, kernel: KernelId, bytes: Bytes<'a>, now: Time) -> Time {
+        let Launch { buffer, overhead, mut traffic, .. } = *self.launch(kernel);
         let before = traffic;
         for (at, size) in self.blocks(buffer, bytes) {
             let through = if self.timings.write_through { size } else { 0 };
@@ -403,6 +462,10 @@ impl<'a> Memory<'a> {
 }
 
 impl Timings {
+    pub(super) fn time(&self, span: Span) -> Time {
+        Time(span.ps(self.cycle_ps).round() as u64)
+    }
+
     fn new(device: &Device) -> Self {
         let (l2, dram) = (&device.l2, &device.dram);
         let cycle_ps = device.clock.cycles_to_ps(1.0);
@@ -427,7 +490,6 @@ impl Timings {
             line_bytes: u64::from(l2.line_bytes),
             store_ps_per_byte: 1e3 / if write_through { write.min(dram.reached_gb_s) } else { write },
             write_through,
-            coalesced_requests: u64::from(l2.coalesced_requests),
         }
     }
 }

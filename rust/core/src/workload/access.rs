@@ -149,7 +149,7 @@ pub(crate) const THREAD_BYTES: u64 = 16;
 /// What a load of a chase moves: a sector.
 pub(super) const CHASE_BYTES: u64 = 32;
 /// The largest buffer: more than any device has, and sums of a few never overflow.
-const LARGEST: u64 = 1 << 44;
+pub(super) const LARGEST: u64 = 1 << 44;
 /// The most bytes that a CTA moves.
 const MOST_MOVED: u64 = 1 << 60;
 
@@ -341,6 +341,16 @@ impl Pattern {
     /// average.
     pub(crate) fn together(&self) -> bool {
         matches!(self, Self::Panels { .. } | Self::Attention { .. } | Self::Broadcast { .. })
+    }
+
+    /// How many iterations lie between two barriers of the CTA, if it has any: they stand behind each step of a tile.
+    pub(crate) fn iterations_to_barrier(&self, threads: u32) -> Option<u64> {
+        let step = u64::from(threads) * THREAD_BYTES;
+        match *self {
+            Self::Panels { a_bytes, b_bytes, .. } => Some(a_bytes.div_ceil(step) + b_bytes.div_ceil(step)),
+            Self::Attention { kv_bytes, .. } => Some(kv_bytes.div_ceil(step)),
+            _ => None,
+        }
     }
 
     /// The largest power of two that divides the start and the length of every run, in bytes.

@@ -125,6 +125,6 @@ impl Kernel {
             let why = "only where the work is a duration is it known when a CTA is about to end";
             return Err(Error::invalid("last_warp_cycles", self.last_warp_cycles, why));
         }
-        self.work.validate(self.ctas(), arrays).map_err(|e| e.within("work"))
+        self.work.validate(self.ctas(), self.shared_memory, arrays).map_err(|e| e.within("work"))
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
+use super::tiles::Tiles;
 use super::warps::Warps;
 use crate::error::{Error, Result};
 
@@ -212,6 +213,8 @@ pub enum Work {
     },
     /// Each CTA reads or writes memory: its time follows from L2, DRAM and everybody else's accesses.
     Access(Access),
+    /// Each CTA computes tiles of a matrix product: its time follows from the tensor cores too.
+    Tiles(Tiles),
     /// The warps of each CTA run a program: its time follows from how they share the SM.
     Warps(Warps),
 }
@@ -220,7 +223,7 @@ pub enum Work {
 static NONE: Duration = Duration::Constant(Span::Ns(0.0));
 
 impl Work {
-    pub(crate) fn validate(&self, ctas: u64, arrays: &[usize]) -> Result<()> {
+    pub(crate) fn validate(&self, ctas: u64, shared_memory: u32, arrays: &[usize]) -> Result<()> {
         match self {
             Self::Duration(duration) => duration.validate(ctas, arrays).map_err(|e| e.within("duration")),
             Self::Persistent { tasks, duration, overhead, startup, .. } => {
@@ -258,6 +261,7 @@ impl Work {
                 duration.validate(ctas, arrays).map_err(|e| e.within("grid_sync.duration"))
             }
             Self::Access(access) => access.validate(ctas, arrays).map_err(|e| e.within("access")),
+            Self::Tiles(tiles) => tiles.validate(ctas, shared_memory, arrays).map_err(|e| e.within("tiles")),
             Self::Warps(warps) => warps.validate(ctas, arrays).map_err(|e| e.within("warps")),
         }
     }
@@ -271,7 +275,7 @@ impl Work {
                 (duration, None)
             }
             Self::Chain { before, after, .. } => (before, Some(after)),
-            Self::Access(_) | Self::Warps(_) => (&NONE, None),
+            Self::Access(_) | Self::Tiles(_) | Self::Warps(_) => (&NONE, None),
         };
         std::iter::once(first).chain(second)
     }
@@ -293,6 +297,7 @@ impl Work {
         match self {
             Self::Chain { needs: Needs::Lists { arrays: lists }, .. } => check_needs(ctas, lists, arrays),
             Self::Access(access) => access.validate_lists(arrays),
+            Self::Tiles(tiles) => tiles.validate_lists(arrays),
             Self::Warps(warps) => warps.validate_lists(arrays),
             _ => Ok(()),
         }

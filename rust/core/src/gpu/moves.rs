@@ -1,0 +1,172 @@
+//! Launches with memory work: what their CTAs move, and what of their code takes time beside it.
+
+use rand_core::Rng;
+
+use super::memory::Timings;
+use super::tiles::Tiled;
+use crate::device::Device;
+use crate::engine::{Time, rng};
+use crate::records::Traffic;
+use crate::workload::access::Pattern;
+use crate::workload::tiles::Plan;
+use crate::workload::walk::Walk;
+use crate::workload::{Access, Kernel, Work};
+
+/// A launch whose CTAs move memory.
+#[derive(Debug)]
+pub(super) struct Launch<'a> {
+    pub(super) moves: Moves<'a>,
+    pub(super) buffer: u16,
+    pub(super) write: bool,
+    pub(super) startup: Time,
+    pub(super) cold: Time,
+    /// In cycles.
+    pub(super) overhead: f64,
+    /// An iteration takes as long as its slowest part, and not as long as its parts on average.
+    pub(super) together: bool,
+    pub(super) uneven: Uneven,
+    pub(super) finish: Time,
+    pub(super) traffic: Traffic,
+    /// No byte is asked for twice, in all of the program: then nothing has to be looked up.
+    pub(super) read_once: bool,
+}
+
+/// What the CTAs of a launch do.
+#[derive(Debug)]
+pub(super) enum Moves<'a> {
+    /// They move runs of bytes one after the other.
+    Walk(Walk<'a>),
+    /// They compute tiles.
+    Tiles(Tiled<'a>),
+}
+
+impl<'a> Launch<'a> {
+    /// None for a kernel without memory work.
+    pub(super) fn new(
+        number: usize,
+        kernel: &Kernel,
+        device: &Device,
+        timings: &Timings,
+        arrays: &[&'a [f64]],
+        seed: u64,
+    ) -> Option<Self> {
+        let warps = kernel.threads().div_ceil(device.limits.warp_size);
+        let uneven = |iterations| Uneven::new(timings.dram_spread, warps, iterations);
+        match &kernel.work {
+            Work::Access(access) => {
+                let key = rng::stream(seed, "places", number as u64).next_u64();
+                let walk = Walk::new(&access.pattern, kernel.ctas(), kernel.threads(), arrays, key);
+                let uneven = uneven(access.pattern.iterations_to_barrier(kernel.threads()));
+                Some(Self::of_access(access, walk, timings, uneven))
+            }
+            Work::Tiles(tiles) => Some(Self {
+                moves: Moves::Tiles(Tiled::new(tiles, Plan::new(tiles, arrays), kernel.ctas(), device)),
+                buffer: tiles.buffer,
+                write: false,
+                startup: timings.time(tiles.startup),
+                cold: tiles.cold.map_or(timings.cold, |span| timings.time(span)),
+                overhead: 0.0,
+                together: true,
+                // What a step needs is there when the last warp's part is.
+                uneven: uneven(Some(1)),
+                finish: Time::ZERO,
+                traffic: Traffic::default(),
+                read_once: false,
+            }),
+            _ => None,
+        }
+    }
+
+    fn of_access(access: &Access, walk: Walk<'a>, timings: &Timings, uneven: Uneven) -> Self {
+        Self {
+            moves: Moves::Walk(walk),
+            buffer: access.buffer,
+            write: access.write,
+            startup: timings.time(access.startup),
+            cold: access.cold.map_or(timings.cold, |span| timings.time(span)),
+            overhead: access.overhead.ps(timings.cycle_ps) / timings.cycle_ps,
+            together: access.pattern.together(),
+            uneven,
+            finish: timings.time(access.finish),
+            traffic: Traffic::default(),
+            read_once: !access.write && matches!(access.pattern, Pattern::Stream { .. }),
+        }
+    }
+}
+
+/// What it makes of a CTA's reads from DRAM that each of its warps waits a time of its own for them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Uneven {
+    /// How far an iteration's latency is from its mean, at most, as a fraction of it.
+    pub(super) spread: f64,
+    /// By how much more an iteration takes on average, likewise: at a barrier, the CTA waits for its last warp.
+    pub(super) later: f64,
+}
+
+/// Of 1, 2, 4 ... independent normal times with a standard deviation of 1: the mean of the last one (Tippett 1925).
+const LAST_OF: [f64; 6] = [0.0, 0.564, 1.029, 1.424, 1.766, 2.070];
+
+impl Uneven {
+    /// `iterations`: from one barrier to the next, if there are any; without, the CTA is as far as its warps are on average.
+    fn new(spread: f64, warps: u32, iterations: Option<u64>) -> Self {
+        let Some(iterations) = iterations else {
+            return Self { spread: spread / f64::from(warps).sqrt(), later: 0.0 };
+        };
+        // Draws are uniform: `spread` is the square root of 3 times their standard deviation. Those of one warp's iterations
+        // add up as their root.
+        let last = LAST_OF[(warps.max(1).ilog2() as usize).min(LAST_OF.len() - 1)];
+        Self { spread, later: last * spread / (3.0 * iterations as f64).sqrt() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::device::catalogue;
+    use crate::gpu::groups::Groups;
+    use crate::gpu::machine::Machine;
+    use crate::gpu::policy::hardware::Hardware;
+    use crate::records::Records;
+    use crate::simulate::Options;
+    use crate::workload::{Access, Kernel, Pattern, Program, Span, Work};
+
+    fn outcome(program: &Program, look_up: bool) -> Records {
+        let device = catalogue::device("h200").expect("the catalogue has it");
+        let options = Options::default();
+        let (policy, groups) = (Hardware::new(&device, &options), Groups::new(&device));
+        let mut machine =
+            Machine::new(&device, program, &[], &options, policy, groups, &mut || false).expect("the program is valid");
+        if look_up {
+            machine.memory.as_mut().expect("it has memory work").look_everything_up();
+        }
+        machine.run(&device, &mut || false).expect("the program runs")
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        /// A stream that is read once, by one launch alone, has its lines looked up for nothing.
+        #[test]
+        fn what_is_read_once_needs_no_lookup(
+            ctas in 1..4_000_u32, warps in 1..9_u32, pieces in 1..40_u64, uneven in 0..3_u64, overhead in 0.0..100.0,
+        ) {
+            let zero = Span::Ns(0.0);
+            let access = Access {
+                pattern: Pattern::Stream { bytes: pieces * 1024 + uneven * 64 },
+                write: false,
+                buffer: 0,
+                buffer_bytes: None,
+                startup: zero,
+                cold: None,
+                overhead: Span::Cycles(overhead),
+                finish: zero,
+            };
+            let program = Program::of(Kernel { work: Work::Access(access), ..Kernel::of(ctas, 32 * warps) });
+            let (short, long) = (outcome(&program, false), outcome(&program, true));
+            prop_assert_eq!(short.digest, long.digest);
+            prop_assert_eq!(short.makespan, long.makespan);
+            prop_assert_eq!(short.l2.traffic, long.l2.traffic);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Tiled kernels step by step: loads run ahead, the tensor cores of an SM are shared by its CTAs, tiles are stored.
+//!
+//! A step begins when the one before is done and its own operands are there. It frees a stage, into which loads are issued at
+//! once; then its arithmetic waits for its turn at the tensor cores, which serve one step after the other. So one CTA alone
+//! is as slow as the slower of its arithmetic and its loads, and several hide each other's waiting.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use super::memory::{Demand, Memory};
+use super::moves::Moves;
+use super::sm::Place;
+use crate::device::Device;
+use crate::engine::Time;
+use crate::ids::{IdVec, KernelId, SmId};
+use crate::workload::Tiles;
+use crate::workload::tiles::Plan;
+
+/// A launch of a tiled kernel.
+#[derive(Debug)]
+pub(super) struct Tiled<'a> {
+    plan: Plan<'a>,
+    ctas: u64,
+    stages: u64,
+    /// A step's arithmetic.
+    arithmetic: Time,
+    overhead: Time,
+    epilogue: Time,
+}
+
+impl<'a> Tiled<'a> {
+    pub(super) fn new(work: &Tiles, plan: Plan<'a>, ctas: u64, device: &Device) -> Self {
+        let cycle_ps = device.clock.cycles_to_ps(1.0);
+        // Twice the operations on operands of half the size.
+        let rate = f64::from(device.limits.tensor_flops_per_cycle) * 2.0 / work.element_bytes as f64;
+        let time = |ps: f64| Time(ps.round() as u64);
+        Self {
+            plan,
+            ctas,
+            stages: work.stages,
+            arithmetic: time(work.flops_of_step() as f64 / rate * cycle_ps),
+            overhead: time(work.overhead.ps(cycle_ps)),
+            epilogue: time(work.epilogue.ps(cycle_ps)),
+        }
+    }
+}
+
+/// The state of all tiled kernels.
+#[derive(Debug)]
+pub(super) struct Tiling {
+    /// When the tensor cores of each SM have done what they were given so far.
+    tensor_cores: IdVec<SmId, Time>,
+    ctas: Vec<Cta>,
+    /// What is in flight, by when it comes: loads outlast the steps that issue them.
+    landings: BinaryHeap<Reverse<(Time, SmId, Demand)>>,
+}
+
+/// A CTA on its place.
+#[derive(Clone, Debug, Default)]
+struct Cta {
+    does: Does,
+    /// The place of its tile in the order.
+    at: u64,
+    /// The step that is next.
+    step: u64,
+    /// When the operands of this step and of those behind it are there, as far as they have been asked for.
+    coming: VecDeque<Time>,
+}
+
+/// What a CTA does when it is next heard of.
+#[derive(Clone, Copy, Debug, Default)]
+enum Does {
+    #[default]
+    Start,
+    BeginTile,
+    Step,
+    Store,
+    End,
+}
+
+impl Tiling {
+    pub(super) fn new(sms: usize, places: usize) -> Self {
+        Self {
+            tensor_cores: IdVec::filled(Time::ZERO, sms),
+            ctas: vec![Cta::default(); places],
+            landings: BinaryHeap::new(),
+        }
+    }
+}
+
+impl Memory<'_> {
+    /// A CTA of a tiled kernel goes on: when it is to be heard of next; none if it has ended.
+    pub(super) fn next_of_tiles(&mut self, kernel: KernelId, cta: u32, place: Place, now: Time) -> Option<Time> {
+        self.land(now);
+        let (does, at, step) = {
+            let state = self.tile_of(place);
+            (state.does, state.at, state.step)
+        };
+        let &Tiled { ctas, stages, arithmetic, overhead, epilogue, ref plan } = self.tiled(kernel);
+        let (tiles, steps, output) = (plan.tiles, plan.steps, plan.output(plan.tile(at.min(plan.tiles - 1))));
+        match does {
+            Does::Start => {
+                let state = self.tile_of(place);
+                (state.does, state.at) = (Does::BeginTile, u64::from(cta));
+                Some(self.first(kernel, place.sm(), now))
+            }
+            Does::BeginTile => {
+                for step in 0..steps.min(stages - 1) {
+                    self.fetch(kernel, place, at, step, now);
+                }
+                let state = self.tile_of(place);
+                (state.does, state.step) = (Does::Step, 0);
+                state.coming.front().copied()
+            }
+            Does::Step => {
+                if step + stages - 1 < steps {
+                    self.fetch(kernel, place, at, step + stages - 1, now);
+                }
+                let free = &mut self.tiling().tensor_cores[place.sm()];
+                let done = now.max(*free) + arithmetic;
+                *free = done;
+                let state = self.tile_of(place);
+                state.step += 1;
+                state.coming.pop_front();
+                if let Some(&there) = state.coming.front() {
+                    return Some(there.max(done + overhead));
+                }
+                state.does = Does::Store;
+                Some(done + epilogue)
+            }
+            Does::Store => {
+                let stored = self.store(kernel, output, now);
+                let state = self.tile_of(place);
+                state.at += ctas;
+                state.does = if state.at < tiles { Does::BeginTile } else { Does::End };
+                Some(stored)
+            }
+            Does::End => {
+                self.tile_of(place).does = Does::Start;
+                None
+            }
+        }
+    }
+
+    /// Loads what a step needs.
+    fn fetch(&mut self, kernel: KernelId, place: Place, at: u64, step: u64, now: Time) {
+        let plan = &self.tiled(kernel).plan;
+        let operands = plan.operands(plan.tile(at), step);
+        let mut there = now;
+        for bytes in operands {
+            let (done, demand) = self.load(kernel, place, bytes, now);
+            self.tiling().landings.push(Reverse((done, place.sm(), demand)));
+            there = there.max(done);
+        }
+        self.tile_of(place).coming.push_back(there);
+    }
+
+    /// Takes what has come by now out of what is in flight.
+    fn land(&mut self, now: Time) {
+        while let Some(&Reverse((at, sm, demand))) = self.tiling().landings.peek()
+            && at <= now
+        {
+            self.tiling().landings.pop();
+            self.has_come(sm, demand);
+        }
+    }
+
+    fn tiled(&self, kernel: KernelId) -> &Tiled<'_> {
+        match &self.launch(kernel).moves {
+            Moves::Tiles(tiled) => tiled,
+            Moves::Walk(_) => unreachable!("only launches of tiled kernels come here"),
+        }
+    }
+
+    fn tiling(&mut self) -> &mut Tiling {
+        self.tiling.as_mut().expect("a program with a tiled kernel has their state")
+    }
+
+    fn tile_of(&mut self, place: Place) -> &mut Cta {
+        &mut self.tiling().ctas[place.0 as usize]
+    }
+}
