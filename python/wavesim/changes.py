@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import UnionType
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
@@ -16,6 +17,7 @@ import polars as pl
 from wavesim.devices import Device, occupancy
 from wavesim.simulate import simulate
 from wavesim.workload import (
+    Access,
     Copy,
     Duration,
     Graph,
@@ -25,7 +27,9 @@ from wavesim.workload import (
     Persistent,
     Program,
     Record,
+    Tiles,
     Wait,
+    Warps,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +53,10 @@ class Change:
     program: Program
     dispatcher: Literal["hardware", "ideal"]
     assuming: str = ""
+    device: Device | None = None
+    """Another device; the run's own if there is none."""
+    limit: str = ""
+    """What limits the run if this change helps."""
 
 
 def ideal_dispatcher(run: Run) -> Change | None:
@@ -308,6 +316,66 @@ def _replaced(item: Node | Graph, new: Mapping[Kernel, Kernel]) -> Node | Graph:
     return item
 
 
+def faster_dram(run: Run) -> Change | None:
+    """Double the bandwidth of DRAM."""
+    numbers = {"dram.bandwidth_gb_s": 2.0}
+    return _on_device(run, "DRAM of twice the bandwidth", "DRAM bandwidth", numbers)
+
+
+def faster_l2(run: Run) -> Change | None:
+    """Double the bandwidth of L2, on the way to each SM too."""
+    numbers = {
+        "l2.bandwidth_gb_s": 2.0,
+        "l2.write_bandwidth_gb_s": 2.0,
+        "l2.fabric_bandwidth_gb_s": 2.0,
+        "l2.port_bytes_per_cycle": 2.0,
+    }
+    return _on_device(run, "L2 of twice the bandwidth", "L2 bandwidth", numbers)
+
+
+def nearer_memory(run: Run) -> Change | None:
+    """Halve the latencies of L2 and DRAM."""
+    numbers = {
+        "l2.near_latency_cycles": 0.5,
+        "l2.far_latency_cycles": 0.5,
+        "dram.latency_cycles": 0.5,
+    }
+    return _on_device(run, "half the latency of L2 and DRAM", "memory latency", numbers)
+
+
+def faster_tensor_cores(run: Run) -> Change | None:
+    """Double the rate of the tensor cores."""
+    numbers = {"limits.tensor_flops_per_cycle": 2.0}
+    return _on_device(run, "tensor cores of twice the rate", "tensor cores", numbers, Tiles)
+
+
+def faster_arithmetic(run: Run) -> Change | None:
+    """Halve the latency of dependent multiply-adds."""
+    numbers = {"issue.fma_latency_cycles": 0.5}
+    words = "multiply-adds of half the latency"
+    return _on_device(run, words, "arithmetic latency", numbers, Warps)
+
+
+def _on_device(
+    run: Run,
+    words: str,
+    limit: str,
+    factors: Mapping[str, float],
+    work: type | UnionType = Access | Tiles | Warps,
+) -> Change | None:
+    """The same program on a device whose numbers are multiplied, if it has such work."""
+    if not any(isinstance(launch.kernel.work, work) for launch in run.program.launches()):
+        return None
+    edits: dict[str, float] = {}
+    for path, factor in factors.items():
+        part, name = path.split(".")
+        value = getattr(getattr(run.device, part), name)
+        whole = isinstance(value, int)
+        edits[path] = max(round(value * factor), 1) if whole else value * factor
+    device = run.device.edited(edits)
+    return Change(words, run.program, run.dispatcher, device=device, limit=limit)
+
+
 CHANGES: Mapping[str, tuple[Callable[[Run], Change | None], ...]] = {
     "launch": (one_graph, dependent_launches),
     "fill": (ideal_dispatcher,),
@@ -315,5 +383,6 @@ CHANGES: Mapping[str, tuple[Callable[[Run], Change | None], ...]] = {
     "blocked": (one_more_resident, no_clusters),
     "tail": (whole_waves,),
     "dependency": (whole_waves, no_order),
+    "busy": (faster_dram, faster_l2, nearer_memory, faster_tensor_cores, faster_arithmetic),
 }
 """For each account the changes that could give it back."""

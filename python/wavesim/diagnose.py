@@ -17,6 +17,7 @@ from wavesim.changes import CHANGES, Change
 from wavesim.errors import Deadlock, InvalidInput
 from wavesim.simulate import simulate
 from wavesim.text import counted, shortened, time_text
+from wavesim.workload import Access, Tiles, Warps
 
 if TYPE_CHECKING:
     from wavesim.run import Run
@@ -25,10 +26,13 @@ __all__ = ["Diagnosis", "Finding", "diagnose"]
 
 WORTH_SIMULATING = 0.01
 """Share of the slot time from which on a change is simulated."""
+WORTH_TELLING = 0.05
+"""Of the makespan; a change that gives back less does not name the limit."""
 NO_DIFFERENCE = 0.0005
 """Of the makespan; less is told as no difference."""
 
 MEANINGS = {
+    "busy": "CTAs run",
     "launch": "nothing runs and nothing is ready to: the host or the front end is the reason",
     "fill": "slots wait for the first CTAs of a kernel",
     "starved": "CTAs wait for the dispatcher although slots are free",
@@ -126,7 +130,7 @@ def diagnose(run: Run) -> Diagnosis:
 
     findings = []
     for account, time_ps, share in run.ledger.select("account", "time_ps", "share").iter_rows():
-        if account == "busy" or time_ps == 0:
+        if time_ps == 0 or (account == "busy" and not _is_detailed(run)):
             continue
         makes = CHANGES.get(account, ()) if share >= WORTH_SIMULATING else ()
         outcomes = [found for make in makes if (found := outcome(make)) is not None]
@@ -142,7 +146,7 @@ def _simulated(run: Run, change: Change | None) -> tuple[Change, float] | None:
         return None
     try:
         changed = simulate(
-            run.device,
+            change.device or run.device,
             change.program,
             seed=run.seed,
             detail="kernels",
@@ -166,12 +170,43 @@ def _finding(
     best = min(outcomes, key=lambda outcome: outcome[1], default=None)
     return Finding(
         account=account,
-        title=f"{account}: {MEANINGS.get(account, '')}".removesuffix(": "),
+        title=_title(run, account, best),
         text=" ".join(sentences),
         time_ns=time_ns,
         share=share,
         gain_ns=None if best is None else run.makespan_ns - best[1],
         change="" if best is None else best[0].words,
+    )
+
+
+def _title(run: Run, account: str, best: tuple[Change, float] | None) -> str:
+    meaning = MEANINGS.get(account, "")
+    if account == "busy":
+        meaning += f", limited by {_limit(run, best)}"
+    return f"{account}: {meaning}".removesuffix(": ")
+
+
+def _limit(run: Run, best: tuple[Change, float] | None) -> str:
+    """What holds busy CTAs: what helps most to make faster; if nothing does, issue itself."""
+    if best is not None and run.makespan_ns - best[1] >= WORTH_TELLING * run.makespan_ns:
+        return best[0].limit
+    times = dict(run.busy.select("kind", "time_ps").iter_rows())
+    return LIMITS[max(times, key=lambda kind: times[kind])]
+
+
+LIMITS = {
+    "issue": "issue slots",
+    "memory": "shared memory, or what none of these changes makes faster",
+    "sync": "barriers",
+    "unknown": "the times that it was told",
+}
+"""What limits busy CTAs by what they did most, where no change gives much back."""
+
+
+def _is_detailed(run: Run) -> bool:
+    """Whether some work says more than how long it takes."""
+    return any(
+        isinstance(launch.kernel.work, Access | Tiles | Warps) for launch in run.program.launches()
     )
 
 
@@ -188,6 +223,8 @@ def _told(run: Run, change: Change, makespan_ns: float) -> str:
 def _where(run: Run, account: str) -> list[str]:
     """Where in the program an account's time lies, if the kernels' frame says."""
     kernels = run.kernels
+    if account == "busy":
+        return _figures(run)
     if account in ("tail", "dependency"):
         slot_ns = pl.col("tail_share") * pl.col("duration_ns") * pl.col("residency")
         worst = (
@@ -212,3 +249,34 @@ def _where(run: Run, account: str) -> list[str]:
         held = f"{shortened(least['name'])}: {least['residency']} an SM, held by {least['limiter']}"
         return [f"The fewest CTAs fit of {held}."]
     return []
+
+
+def _figures(run: Run) -> list[str]:
+    """How near busy CTAs come to what the device can do."""
+    split = ", ".join(
+        f"{kind} {share:.1%}"
+        for kind, share in run.busy.select("kind", "share").iter_rows()
+        if share > 0
+    )
+    sentences = [f"Of all slot time: {split}."]
+    moved = run.l2.join(run.kernels.select("kernel", "duration_ns"), on="kernel")
+    total = {name: float(moved[name].sum()) for name in moved.columns[2:]}
+    if total["duration_ns"] > 0:
+        dram = (total["dram_read_bytes"] + total["dram_written_bytes"]) / total["duration_ns"]
+        read = total["sm_sectors"] * run.device.l2.sector_bytes / total["duration_ns"]
+        reached = run.device.dram.reached_gb_s
+        sentences.append(
+            f"Memory work moves {dram:,.0f} GB/s to and from DRAM ({dram / reached:.0%} of what "
+            f"kernels reach) and reads {read:,.0f} GB/s from L2."
+        )
+        if total["lookups"]:
+            sentences.append(f"L2 hits: {total['hits'] / total['lookups']:.1%}.")
+    issued = run.warps.filter(state="selected").join(
+        run.kernels.select("kernel", "duration_ns"), on="kernel"
+    )
+    ns, selected = (float(issued[name].sum()) for name in ("duration_ns", "warp_cycles"))
+    if ns > 0:
+        cycles = ns * run.device.clock.sm_mhz / 1e3 * run.device.sms
+        slots = selected / (cycles * run.device.limits.sub_partitions)
+        sentences.append(f"Warp programs fill {slots:.1%} of all issue slots.")
+    return sentences

@@ -174,6 +174,16 @@ class Run:
         """
         return self._source.ledger()
 
+    @cached_property
+    def busy(self) -> pl.DataFrame:
+        """The ledger's ``busy``, a row a kind: issue, memory, sync, unknown.
+
+        ``time_ps`` adds up to it exactly. Columns in ``wavesim.busy.BUSY``.
+        """
+        from wavesim.busy import busy  # noqa: PLC0415 (made when asked for)
+
+        return busy(self)
+
     def timeline(self, bins: int = 200) -> pl.DataFrame:
         """Where slot time went, over time.
 

@@ -36,7 +36,7 @@ LAYERS = [
     {"frames", "measured"},
     {"run"},
     {"simulate"},
-    {"io", "changes", "plots", "summary", "compare"},
+    {"io", "changes", "plots", "summary", "compare", "busy"},
     {"diagnose", "analyze", "validate"},
     {"report"},
     {"cli"},

@@ -143,7 +143,7 @@ def test_the_run_is_diagnosed_the_same_way_twice() -> None:
 
 
 def test_every_account_that_can_be_lost_to_has_changes() -> None:
-    assert CHANGES.keys() == set(ACCOUNTS) - {"busy"}
+    assert CHANGES.keys() == set(ACCOUNTS)
 
 
 def run_of(*items: Any) -> wavesim.Run:

@@ -221,3 +221,35 @@ def test_l2_over_time_joins_windows_and_launches_where_there_are_too_many() -> N
     assert len(shares) + len(moved) <= plots.MAX_ROWS
     assert {row["launch"] for row in shares} == {*map(str, range(9)), "other"}
     assert chart.to_dict()["vconcat"][0]["title"]["subtitle"].endswith("ns share a point")
+
+
+def states_frame(launches: int) -> pl.DataFrame:
+    states = [
+        ("selected", "issue", 0.25),
+        ("long_scoreboard", "memory", 0.75),
+        ("wait", "issue", 0),
+    ]
+    rows = [
+        (kernel, "softmax", state, kind, share * (kernel + 1), share)
+        for kernel in range(launches)
+        for state, kind, share in states
+    ]
+    names = ["kernel", "name", "state", "kind", "warp_cycles", "share"]
+    return pl.DataFrame(rows, schema=names, orient="row", strict=False)
+
+
+def test_states_of_warps_are_stacked_for_each_launch() -> None:
+    (rows,) = rows_of(plots.warps(states_frame(launches=2)))
+    shown = {(row["launch"], row["state"], row["share"]) for row in rows}
+    assert shown == {
+        (f"{kernel} softmax", state, share)
+        for kernel in (0, 1)
+        for state, share in (("selected", 0.25), ("long_scoreboard", 0.75))
+    }
+
+
+def test_of_many_launches_those_whose_warps_took_longest_are_shown() -> None:
+    chart = plots.warps(states_frame(launches=50))
+    (rows,) = rows_of(chart)
+    assert {row["kernel"] for row in rows} == set(range(10, 50))
+    assert "10 launches" in subtitle(chart)

@@ -18,6 +18,7 @@ from wavesim.plots.of_run import Plots
 from wavesim.plots.places import slots, sms
 from wavesim.plots.streams import kernels
 from wavesim.plots.style import ACCOUNTS, MAX_ROWS, account_colour
+from wavesim.plots.warps import warps
 
 __all__ = [
     "ACCOUNTS",
@@ -31,4 +32,5 @@ __all__ = [
     "slots",
     "sms",
     "timeline",
+    "warps",
 ]

@@ -14,6 +14,7 @@ from wavesim.plots.logged import compare
 from wavesim.plots.places import slots, sms
 from wavesim.plots.streams import kernels
 from wavesim.plots.style import MAX_ROWS
+from wavesim.plots.warps import warps
 
 if TYPE_CHECKING:
     from wavesim.run import Run
@@ -52,6 +53,10 @@ class Plots:
         frame = self.run.kernels
         names = dict(zip(frame["kernel"].to_list(), frame["name"].to_list(), strict=True))
         return l2(self.run.l2_windows, names)
+
+    def warps(self) -> alt.Chart:
+        """What the warps of each launch with a warp program did, as a stack of states."""
+        return warps(self.run.warps)
 
     def compare(self, logged: pl.DataFrame) -> alt.VConcatChart:
         """Running CTAs against a log of blocks (``start_ns``, ``end_ns``), and the differences."""
