@@ -25,7 +25,8 @@ def table(validation: Validation) -> str:
         errors = (f"{row[name]:.2%}" for name in ("mape", "p90", "worst"))
         cells = [f"`{row['family']}`", f"`{row['measure']}`", str(row["rows"]), *errors]
         lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", f"Not simulated: {', '.join(left_out)}."]
+    if left_out:
+        lines += ["", f"Not simulated: {', '.join(left_out)}."]
     return "\n".join(lines)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import polars as pl
 
 from wavesim.devices import Device
@@ -36,11 +38,11 @@ def _smem_barrier(inputs: Inputs, device: Device) -> dict[str, float]:
 
 def _mixed(inputs: Inputs, device: Device) -> dict[str, float]:
     iterations = _iterations(inputs)
-    # Each warp reads lines of its own choice: no more than all of them are ever touched.
+    # Each warp reads lines at random: of the lines there are, so many are ever touched.
     warps = inputs.count("grid") * -(-inputs.count("block") // device.limits.warp_size)
-    touched = warps * iterations * LINE
-    footprint = int(min(inputs.number("footprint_mb") * MB, touched))
-    work = programs.mixed(inputs.count("fma_per_load"), iterations, max(footprint, LINE))
+    all_bytes = inputs.number("footprint_mb") * MB
+    touched = all_bytes * -math.expm1(-warps * iterations * LINE / all_bytes) if all_bytes else 0
+    work = programs.mixed(inputs.count("fma_per_load"), iterations, max(int(touched), LINE))
     return _measured(inputs, device, work)
 
 

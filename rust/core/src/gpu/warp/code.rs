@@ -192,14 +192,10 @@ impl<'a> Compiler<'a> {
                 (ALL, [level; 2])
             }
             Source::FootprintBytes(footprint) => {
-                let part = (l2.bytes - l2.reserved_bytes) / u64::from(l2.halves);
-                if footprint <= part {
-                    (ALL, [of_l2(l2.near_latency_cycles); 2])
-                } else if footprint <= part * u64::from(l2.halves) {
-                    (ALL / 2, [of_l2(l2.far_latency_cycles), of_dram])
-                } else {
-                    (ALL, [of_dram; 2])
-                }
+                // What is read again and again stays up to two thirds of L2, and none of it when it is larger than L2.
+                let usable = (l2.bytes - l2.reserved_bytes) as f64;
+                let stays = ((usable - footprint as f64) / (usable / 3.0)).clamp(0.0, 1.0);
+                ((stays * ALL as f64).round() as u64, [of_l2(l2.near_latency_cycles), of_dram])
             }
         };
         Latency { first, levels }

@@ -384,8 +384,9 @@ impl Core {
         self.warps.iter().map(|warp| warp.turns).min().unwrap_or(0)
     }
 
-    /// The turns that a warp of each CTA makes in a cycle, on average, and the states of its warps since counting began
-    /// `elapsed` cycles ago; `turn` gives the instructions of a turn of each program.
+    /// The turns that a warp of each CTA makes in a cycle, and the states of its warps since counting began `elapsed` cycles
+    /// ago; `turn` gives the instructions of a turn of each program. It is the mean over the CTA's warps of the sub-partition
+    /// in which these are slowest: a CTA ends with its last warp, and sub-partitions do not help each other.
     pub(super) fn progress(&self, elapsed: u64, turn: &[u64]) -> impl Iterator<Item = (f64, States)> + '_ {
         /// From so many turns on, the time between the first end of one and the last tells more than instructions do, if the
         /// warp still gets on as it did.
@@ -402,7 +403,13 @@ impl Core {
                     warp.issued as f64 / turn / elapsed as f64
                 }
             };
-            (cta.warps.iter().map(rate).sum::<f64>() / cta.warps.len() as f64, cta.states)
+            let of_part = |part: u32| {
+                let own = cta.warps.iter().filter(|&&place| self.warps[place as usize].part == part);
+                let (sum, count) = own.fold((0.0, 0.0), |(sum, count), place| (sum + rate(place), count + 1.0));
+                (count > 0.0).then(|| sum / count)
+            };
+            let slowest = (0..self.parts.len() as u32).filter_map(of_part).fold(f64::INFINITY, f64::min);
+            (slowest, cta.states)
         })
     }
 }
