@@ -68,7 +68,9 @@ def _shares(
         return [("memory", 1.0)]
     if isinstance(kernel.work, Tiles):
         tensor_ns = tensor_cycles(kernel.work, device) / device.clock.sm_mhz * 1e3
-        share = min(tensor_ns * residency / slot_ns, 1.0) if slot_ns else 0.0
+        # How many of its CTAs an SM holds while it runs any.
+        resident = min(max(kernel.ctas / device.sms, 1.0), residency)
+        share = min(tensor_ns * resident / slot_ns, 1.0) if slot_ns else 0.0
         return [("issue", share), ("memory", 1.0 - share)]
     return [("unknown", 1.0)]
 

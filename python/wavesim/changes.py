@@ -126,7 +126,8 @@ def whole_waves(run: Run) -> Change | None:
     """Split each kernel's work into whole waves of equal CTAs."""
 
     def whole(kernel: Kernel, busy_ns: float, residency: int) -> Kernel | None:
-        if kernel.cooperative or isinstance(kernel.work, Persistent):
+        # What memory and other warps have to do with a CTA's time does not change with the grid.
+        if kernel.cooperative or not isinstance(kernel.work, Duration | Measured):
             return None
         slots = run.device.sms * residency // kernel.cluster * kernel.cluster
         if slots == 0 or busy_ns == 0:
@@ -219,6 +220,10 @@ def _one_more(kernel: Kernel, device: Device, residency: int) -> Kernel | None:
     while resident(registers, 0) <= residency:
         registers -= 1
     fits, too_large = 0, kernel.shared_memory + 1
+    if isinstance(kernel.work, Tiles):
+        fits = kernel.work.shared_memory
+        if resident(registers, fits) <= residency:
+            return None  # its operands need what they have
     while too_large - fits > 1:
         middle = (fits + too_large) // 2
         if resident(registers, middle) > residency:
@@ -318,7 +323,7 @@ def _replaced(item: Node | Graph, new: Mapping[Kernel, Kernel]) -> Node | Graph:
 
 def faster_dram(run: Run) -> Change | None:
     """Double the bandwidth of DRAM."""
-    numbers = {"dram.bandwidth_gb_s": 2.0}
+    numbers = {"dram.bandwidth_gb_s": 2.0, "dram.reached_gb_s": 2.0}
     return _on_device(run, "DRAM of twice the bandwidth", "DRAM bandwidth", numbers)
 
 
@@ -345,8 +350,13 @@ def nearer_memory(run: Run) -> Change | None:
 
 def faster_tensor_cores(run: Run) -> Change | None:
     """Double the rate of the tensor cores."""
-    numbers = {"limits.tensor_flops_per_cycle": 2.0}
-    return _on_device(run, "tensor cores of twice the rate", "tensor cores", numbers, Tiles)
+    numbers = {
+        "limits.tensor_flops_per_cycle": 2.0,
+        "issue.tensor_interval_cycles": 0.5,
+        "issue.tensor_latency_cycles": 0.5,
+    }
+    words = "tensor cores of twice the rate"
+    return _on_device(run, words, "tensor cores", numbers, Tiles | Warps)
 
 
 def faster_arithmetic(run: Run) -> Change | None:

@@ -85,14 +85,14 @@ class Diagnosis(Sequence[Finding]):
     @property
     def large(self) -> tuple[Finding, ...]:
         """The findings of at least a per cent, for which changes were simulated."""
-        return tuple(found for found in self.findings if found.share >= WORTH_SIMULATING)
+        return tuple(found for found in self.findings if _is_large(found))
 
     @property
     def small_text(self) -> str:
         """The other findings in a sentence."""
         if not self.findings:
             return "Nothing was lost: all slots were busy all the time."
-        small = [f for f in self.findings if f.share < WORTH_SIMULATING]
+        small = [found for found in self.findings if not _is_large(found)]
         told = ", ".join(f"{found.account} {found.share:.2%}" for found in small)
         return f"Under {WORTH_SIMULATING:.0%}: {told}." if told else ""
 
@@ -115,6 +115,10 @@ class Diagnosis(Sequence[Finding]):
         return pl.DataFrame([vars(finding) for finding in self.findings], schema=schema)
 
 
+def _is_large(found: Finding) -> bool:
+    return found.share >= WORTH_SIMULATING or found.account == "busy"
+
+
 def diagnose(run: Run) -> Diagnosis:
     """Find what ``run`` lost its time to, by simulating what would give it back.
 
@@ -125,14 +129,16 @@ def diagnose(run: Run) -> Diagnosis:
 
     def outcome(make: Callable[[Run], Change | None]) -> tuple[Change, float] | None:
         if make not in tried:
-            tried[make] = _simulated(run, make(run))
+            tried[make] = _simulated(run, make)
         return tried[make]
 
     findings = []
     for account, time_ps, share in run.ledger.select("account", "time_ps", "share").iter_rows():
         if time_ps == 0 or (account == "busy" and not _is_detailed(run)):
             continue
-        makes = CHANGES.get(account, ()) if share >= WORTH_SIMULATING else ()
+        # However few slots a grid fills, what its CTAs are busy with matters.
+        worth = share >= WORTH_SIMULATING or account == "busy"
+        makes = CHANGES.get(account, ()) if worth else ()
         outcomes = [found for make in makes if (found := outcome(make)) is not None]
         time_ns = float(time_ps) / 1e3 / run.slots
         findings.append(_finding(run, account, time_ns, share, outcomes))
@@ -140,11 +146,12 @@ def diagnose(run: Run) -> Diagnosis:
     return Diagnosis(tuple(findings), run.makespan_ns)
 
 
-def _simulated(run: Run, change: Change | None) -> tuple[Change, float] | None:
+def _simulated(run: Run, make: Callable[[Run], Change | None]) -> tuple[Change, float] | None:
     """The makespan with a change; None where it does not apply or the device refuses it."""
-    if change is None:
-        return None
     try:
+        change = make(run)
+        if change is None:
+            return None
         changed = simulate(
             change.device or run.device,
             change.program,
@@ -191,7 +198,9 @@ def _limit(run: Run, best: tuple[Change, float] | None) -> str:
     if best is not None and run.makespan_ns - best[1] >= WORTH_TELLING * run.makespan_ns:
         return best[0].limit
     times = dict(run.busy.select("kind", "time_ps").iter_rows())
-    return LIMITS[max(times, key=lambda kind: times[kind])]
+    most = max(times, key=lambda kind: times[kind])
+    tiled = not any(isinstance(launch.kernel.work, Warps) for launch in run.program.launches())
+    return "tensor cores" if most == "issue" and tiled else LIMITS[most]
 
 
 LIMITS = {
@@ -259,11 +268,10 @@ def _figures(run: Run) -> list[str]:
         if share > 0
     )
     sentences = [f"Of all slot time: {split}."]
-    moved = run.l2.join(run.kernels.select("kernel", "duration_ns"), on="kernel")
-    total = {name: float(moved[name].sum()) for name in moved.columns[2:]}
-    if total["duration_ns"] > 0:
-        dram = (total["dram_read_bytes"] + total["dram_written_bytes"]) / total["duration_ns"]
-        read = total["sm_sectors"] * run.device.l2.sector_bytes / total["duration_ns"]
+    if (ns := _union_ns(run, run.l2["kernel"])) > 0:
+        total = {name: float(run.l2[name].sum()) for name in run.l2.columns[2:]}
+        dram = (total["dram_read_bytes"] + total["dram_written_bytes"]) / ns
+        read = total["sm_sectors"] * run.device.l2.sector_bytes / ns
         reached = run.device.dram.reached_gb_s
         sentences.append(
             f"Memory work moves {dram:,.0f} GB/s to and from DRAM ({dram / reached:.0%} of what "
@@ -271,12 +279,19 @@ def _figures(run: Run) -> list[str]:
         )
         if total["lookups"]:
             sentences.append(f"L2 hits: {total['hits'] / total['lookups']:.1%}.")
-    issued = run.warps.filter(state="selected").join(
-        run.kernels.select("kernel", "duration_ns"), on="kernel"
-    )
-    ns, selected = (float(issued[name].sum()) for name in ("duration_ns", "warp_cycles"))
-    if ns > 0:
+    issued = run.warps.filter(state="selected")
+    if (ns := _union_ns(run, issued["kernel"])) > 0:
         cycles = ns * run.device.clock.sm_mhz / 1e3 * run.device.sms
-        slots = selected / (cycles * run.device.limits.sub_partitions)
+        slots = float(issued["warp_cycles"].sum()) / (cycles * run.device.limits.sub_partitions)
         sentences.append(f"Warp programs fill {slots:.1%} of all issue slots.")
     return sentences
+
+
+def _union_ns(run: Run, launches: pl.Series) -> float:
+    """For how long one of these launches or more ran."""
+    ran = run.kernels.filter(pl.col("kernel").is_in(launches.to_list())).sort("start_ns")
+    total, until = 0.0, 0.0
+    for start, end in ran.select("start_ns", "end_ns").iter_rows():
+        total += max(end - max(start, until), 0.0)
+        until = max(until, end)
+    return total
