@@ -172,7 +172,7 @@ def persistent(run: Run) -> Change | None:
             duration = kernel.work
         else:
             return None
-        return kernel.edited(grid=slots, work=Persistent(kernel.ctas, duration))
+        return kernel.edited(grid=slots, work=Persistent(kernel.ctas, duration), last_warp_cycles=0)
 
     program = _with_kernels(run, as_persistent)
     return (

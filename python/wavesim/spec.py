@@ -120,13 +120,13 @@ TAGS: set[str] = set()
 
 def _path_of(location: Iterable[int | str]) -> str:
     """Give a location as a path: ``("items", 0, "launch", "at_ns")`` is ``items[0].at_ns``."""
-    path = ""
-    for step in location:
+    path, steps = "", tuple(location)
+    for step in steps:
         if isinstance(step, int):
             path += f"[{step}]"
         elif step not in TAGS:
             path += f".{step}" if path else step
-    return path
+    return path or str(steps[-1] if steps else "")  # a field may have a kind's name
 
 
 class Numbers:

@@ -22,11 +22,21 @@ ElementBytes = Annotated[int, Field(ge=1, le=16)]
 
 def _order(order: Any) -> Any:
     """Read a list of tiles; names and group sizes stay what they are."""
-    return order if isinstance(order, str | int) else CtaNumbers(order)
+    if isinstance(order, CtaNumbers):
+        return order
+    if isinstance(order, str | int | float):
+        named = order in ("row", "column")
+        if not named and (isinstance(order, str | bool) or order != int(order) or order < 1):
+            raise ValueError("must be 'row', 'column', a number of rows from 1 on, or a list")
+        return order if named else min(int(order), MOST_ROWS)
+    return CtaNumbers(order)
 
+
+MOST_ROWS = 2**32
+"""Rows of tiles that are taken together; there never are more."""
 
 Order = Annotated[
-    Literal["row", "column"] | Annotated[int, Field(ge=1)] | CtaNumbers,
+    Literal["row", "column"] | int | CtaNumbers,
     Field(union_mode="left_to_right"),
     BeforeValidator(_order),
 ]
@@ -42,8 +52,9 @@ def raster(
 
     if isinstance(order, CtaNumbers):
         return order.array
-    together = {"row": 1, "column": rows}.get(str(order), order)
-    assert isinstance(together, int)
+    named = {"row": 1, "column": rows}.get(str(order), order)
+    assert isinstance(named, int)
+    together = min(named, rows)
     place = np.arange(rows * columns, dtype=np.int64)
     first = place // (together * columns) * together
     height = np.minimum(rows - first, together)

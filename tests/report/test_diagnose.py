@@ -6,7 +6,20 @@ import polars as pl
 import pytest
 
 import wavesim
-from wavesim import Copy, Duration, Graph, Kernel, Launch, Persistent, Program, Record, Wait
+from wavesim import (
+    Access,
+    Copy,
+    Duration,
+    Graph,
+    Kernel,
+    Launch,
+    Persistent,
+    Program,
+    Record,
+    Tiles,
+    Wait,
+    Warps,
+)
 from wavesim import diagnose as diagnosing
 from wavesim.changes import (
     CHANGES,
@@ -22,6 +35,7 @@ from wavesim.changes import (
 from wavesim.diagnose import diagnose
 from wavesim.durations import Constant
 from wavesim.frames import ACCOUNTS
+from wavesim.warps import Arithmetic, Loop
 
 
 def kernel(grid: int = 264, ns: float = 5_000.0, **fields: Any) -> Kernel:
@@ -133,7 +147,7 @@ def test_a_change_that_makes_it_longer_is_told_as_such() -> None:
 def test_a_change_that_the_device_refuses_is_left_out() -> None:
     run = wavesim.simulate("h200", kernel())
     refused = diagnosing.Change("x", Program([kernel(shared_memory=400_000)]), "hardware")
-    assert diagnosing._simulated(run, refused) is None
+    assert diagnosing._simulated(run, lambda _: refused) is None
 
 
 def test_the_run_is_diagnosed_the_same_way_twice() -> None:
@@ -267,3 +281,37 @@ def test_without_order_every_kernel_has_a_stream_of_its_own_and_its_priority() -
     priorities = [change.program.streams.get(item.stream) for item in items]
     assert [p and p.priority for p in priorities] == [-1, None, -1]
     assert no_order(run_of(k)) is None
+
+
+def test_no_change_takes_from_a_product_the_shared_memory_that_it_needs() -> None:
+    product = Tiles(4_096, 4_096, 2_048, order=8)
+    large = Kernel(1_024, 128, shared_memory=product.shared_memory, registers=200, work=product)
+    program = Program([Launch(kernel(2_000, block=256)), Launch(large, stream=1)])
+    diagnosis = diagnose(wavesim.simulate("h200", program))
+    assert {found.account for found in diagnosis} >= {"busy", "blocked"}
+
+
+def test_changes_apply_to_kernels_that_name_their_last_warp() -> None:
+    run = wavesim.simulate("h200", kernel(20_000, ns=500.0, last_warp_cycles=200))
+    assert finding(run, "starved").gain_ns is not None
+
+
+def test_whole_waves_are_not_promised_to_work_that_shares_the_machine() -> None:
+    for work in (Access.stream(2**16), Tiles(2_048, 2_048, 512), Warps([Loop(9, [Arithmetic(9)])])):
+        one = Kernel(133, 256, shared_memory=ALONE, work=work)
+        assert whole_waves(wavesim.simulate("h200", one)) is None
+
+
+def test_a_lone_pointer_chase_is_told_to_wait_for_memory() -> None:
+    run = wavesim.simulate("h200", Kernel(1, 32, work=Access.chase(2**23, 2_000)))
+    assert finding(run, "busy").title.endswith("limited by memory latency")
+    assert finding(run, "busy").gain_ns == pytest.approx(run.makespan_ns / 2, rel=0.02)
+    assert "memory latency" in str(diagnose(run))
+
+
+def test_kernels_side_by_side_share_the_time_in_which_they_move_their_bytes() -> None:
+    half = Kernel(528, 256, work=Access.stream(2**19))
+    run = wavesim.simulate("h200", Program([Launch(half), Launch(half, stream=1)]))
+    moved = float(run.l2["dram_read_bytes"].sum())
+    start, end = run.kernels["start_ns"].min(), run.kernels["end_ns"].max()
+    assert f"{moved / (end - start):,.0f} GB/s" in finding(run, "busy").text  # type: ignore[operator]

@@ -80,6 +80,9 @@ const MOST_SHARERS: u32 = 255;
 /// The most lines of a set.
 const MOST_WAYS: u32 = 256;
 
+/// More than any device has, and little enough to be simulated.
+const LARGEST: u64 = 1 << 34;
+
 impl L2 {
     pub(super) fn validate(&self) -> Result<()> {
         if self.halves == 0 {
@@ -98,6 +101,12 @@ impl L2 {
                 self.sector_bytes,
                 format!("must not be larger than a line ({} bytes)", self.line_bytes),
             ));
+        }
+        if !(32..=256).contains(&self.line_bytes) {
+            return Err(Error::invalid("line_bytes", self.line_bytes, "a line has 32 to 256 bytes"));
+        }
+        if self.bytes > LARGEST {
+            return Err(Error::invalid("bytes", self.bytes, format!("at most {LARGEST}")));
         }
         if self.bytes < u64::from(self.line_bytes) * u64::from(self.halves) {
             return Err(Error::invalid("bytes", self.bytes, "must hold a line in each part"));

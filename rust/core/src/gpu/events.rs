@@ -156,9 +156,10 @@ impl<P: Dispatch> Machine<'_, P> {
             self.happen(at, Happening::Signal(kernel));
         }
         let run = &mut self.runs[kernel];
+        let begun = at;
         let at = run.sync.begin(cta, place.sm(), at, work);
         if run.last_warp > Time::ZERO {
-            self.sms.last_warp_from(place, Time(at.0.saturating_sub(run.last_warp.0)));
+            self.sms.last_warp_from(place, begun.max(Time(at.0.saturating_sub(run.last_warp.0))));
         }
         self.steps.push(at, place.0);
     }

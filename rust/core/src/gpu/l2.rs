@@ -19,12 +19,31 @@ pub(crate) struct Address {
     set: usize,
     /// The part at which it is at home.
     pub(crate) home: usize,
+    /// Which sectors of a line are meant, a bit each; of blocks of several lines always all.
+    sectors: u32,
 }
 
+/// All sectors.
+const ALL_SECTORS: u32 = u32::MAX;
+
 impl Address {
-    /// A number for this block alone.
-    pub(crate) fn block(self) -> u64 {
-        self.block
+    /// A number for this block alone, and for these sectors of it.
+    pub(crate) fn request(self) -> u64 {
+        if self.sectors == ALL_SECTORS { self.block } else { self.block | (u64::from(self.sectors) << 56) }
+    }
+
+    /// The same block, and of it only these sectors: from the one with byte `from` of a line to the one with the byte before
+    /// `to`.
+    #[inline]
+    pub(crate) fn of_line(self, from: u64, to: u64, sector: u64) -> Self {
+        let count = to.div_ceil(sector) - from / sector;
+        Self { sectors: ((1 << count) - 1) << (from / sector), ..self }
+    }
+
+    /// How many sectors are meant, of a block of `all`.
+    #[inline]
+    pub(crate) fn sectors(self, all: u64) -> u64 {
+        if all >= u64::from(u32::BITS) { all } else { u64::from((self.sectors & ((1 << all) - 1)).count_ones()) }
     }
 }
 
@@ -69,6 +88,8 @@ struct Line {
     block: u64,
     /// When its data has come.
     ready: Time,
+    /// Which of its sectors are there, or on their way.
+    sectors: u32,
 }
 
 /// The mark of a way that holds nothing.
@@ -101,7 +122,7 @@ impl Part {
                 *last = (NO_WAY * BYTES) << (8 * (ways % 8));
             }
         }
-        let lines = vec![Line { block: 0, ready: Time::ZERO }; sets * ways];
+        let lines = vec![Line { block: 0, ready: Time::ZERO, sectors: 0 }; sets * ways];
         let dirty = vec![0; lines.len().div_ceil(64)];
         Self { marks, lines, dirty, policy: Policy::new(l2, sets, seed, part) }
     }
@@ -156,6 +177,15 @@ pub(crate) enum Found {
         /// When its data can be had.
         ready: Time,
     },
+    /// The line is there, and not all of the sectors; they are now on their way.
+    Part {
+        /// What to tell [`Cache::filled`].
+        entry: usize,
+        /// What is missing.
+        missing: Address,
+        /// When the others can be had.
+        ready: Time,
+    },
     /// It was not there; its place is now kept, and whether that drove out a block with data to be written back.
     Miss {
         /// What to tell [`Cache::filled`].
@@ -201,7 +231,7 @@ impl Geometry {
         let row = (group + hash((group / self.rows) ^ salt ^ (1 << 43))) % self.rows;
         let page_blocks = self.page_bits - self.block_bits;
         let set = (row << page_blocks) | ((offset >> self.block_bits) & ((1 << page_blocks) - 1));
-        Address { block, set: set as usize, home: home as usize }
+        Address { block, set: set as usize, home: home as usize, sectors: ALL_SECTORS }
     }
 
     /// The slices in which the lines of a block are kept in one part, numbered over all parts. A slice is made of whole
@@ -248,13 +278,19 @@ impl Cache {
         let mark = mark(at.block);
         if let Some(way) = part.way_of(ways, at.set, mark, |line| line.block == at.block) {
             part.policy.hit(at.set, way);
-            return Found::Hit { entry: first + way, ready: part.lines[first + way].ready };
+            let line = &mut part.lines[first + way];
+            let missing = at.sectors & !line.sectors;
+            if missing == 0 {
+                return Found::Hit { entry: first + way, ready: line.ready };
+            }
+            line.sectors |= missing;
+            return Found::Part { entry: first + way, missing: Address { sectors: missing, ..at }, ready: line.ready };
         }
         let empty = part.way_of(ways, at.set, EMPTY, |_| true);
         let way = empty.unwrap_or_else(|| part.policy.victim(at.set));
         // What is driven out is not looked at: its line is far away, and its bit near.
         let writes_back = part.cleaned(first + way);
-        part.lines[first + way].block = at.block;
+        (part.lines[first + way].block, part.lines[first + way].sectors) = (at.block, at.sectors);
         part.set_mark(ways, at.set, way, mark);
         part.policy.filled(at.set, way);
         Found::Miss { entry: first + way, writes_back }
@@ -284,7 +320,7 @@ impl Cache {
                 self.parts[at.home].lines[entry].ready = now;
                 (entry, writes_back)
             }
-            Found::Hit { entry, .. } => (entry, false),
+            Found::Hit { entry, .. } | Found::Part { entry, .. } => (entry, false),
         };
         let part = &mut self.parts[at.home];
         part.dirty[entry / 64] |= u64::from(dirty) << (entry % 64);

@@ -76,14 +76,14 @@ pub(super) fn drain(longest: Time, kernel: KernelId, cta: u32) -> Time {
 const MAX_RECORDED: u64 = 200_000_000;
 
 /// Columns with room for all CTAs.
-fn room_for_ctas(runs: &IdVec<KernelId, Run<'_>>) -> Result<CtaColumns> {
+fn room_for_ctas(runs: &IdVec<KernelId, Run<'_>>, detail: &str) -> Result<CtaColumns> {
     let ctas: u64 = runs.values().map(|run| run.ctas).sum();
     let refused = || {
         let why = format!(
             "a row for each of {ctas} CTAs takes {} MB, and {MAX_RECORDED} are the most: detail `kernels` keeps none",
             ctas * CtaColumns::ROW_BYTES / 1_000_000
         );
-        Error::invalid("detail", "ctas", why)
+        Error::invalid("detail", detail, why)
     };
     if ctas > MAX_RECORDED {
         return Err(refused());
@@ -189,7 +189,8 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             .collect::<Result<_>>()?;
         let ctas = match options.detail {
             Detail::Kernels => None,
-            Detail::Ctas | Detail::Memory => Some(room_for_ctas(&runs)?),
+            Detail::Ctas => Some(room_for_ctas(&runs, "ctas")?),
+            Detail::Memory => Some(room_for_ctas(&runs, "memory")?),
         };
         let running_ops = front_end.unfinished();
         let sms = Sms::new(device, shapes);

@@ -39,6 +39,8 @@ pub(crate) struct Memory<'a> {
     fabric_demand: u64,
     /// When L2 has taken in all stores so far.
     stored: Time,
+    /// When DRAM has taken in all that stores have driven out.
+    written_back: Time,
     draws: u64,
     /// By slice and by window; only if the run keeps that.
     log: Option<L2Log>,
@@ -76,6 +78,8 @@ struct Sm {
     gpc: usize,
     /// Bytes in flight through its port.
     demand: u64,
+    /// When its port has passed all stores so far.
+    stored: Time,
     /// The launch that ran here last, and when it may have its first data.
     launch: Option<KernelId>,
     warm: Time,
@@ -161,8 +165,10 @@ impl<'a> Memory<'a> {
         }
         let cache = Cache::new(&device.l2, block_bytes, options.seed);
         let coalescer = || Coalescer::new(&device.l2, block_bytes, cache.geometry().blocks_per_page());
-        let mut sms =
-            IdVec::filled(Sm { part: 0, gpc: 0, demand: 0, launch: None, warm: Time::ZERO }, device.sm_count());
+        let mut sms = IdVec::filled(
+            Sm { part: 0, gpc: 0, demand: 0, stored: Time::ZERO, launch: None, warm: Time::ZERO },
+            device.sm_count(),
+        );
         for (i, gpc) in device.topology.gpcs.iter().enumerate() {
             for sm in gpc.sms() {
                 sms[sm].part = usize::from(gpc.half);
@@ -182,6 +188,7 @@ impl<'a> Memory<'a> {
             dram_demand: 0,
             fabric_demand: 0,
             stored: Time::ZERO,
+            written_back: Time::ZERO,
             draws: 0,
             log,
             tiling: program
@@ -231,7 +238,7 @@ impl<'a> Memory<'a> {
         };
         let Launch { write, finish, .. } = *self.launch(kernel);
         let (done, demand) = if write {
-            (self.store(kernel, bytes, now), Demand::default())
+            (self.store(kernel, place.sm(), bytes, now), Demand::default())
         } else {
             self.load(kernel, place, bytes, now)
         };
@@ -275,7 +282,10 @@ impl<'a> Memory<'a> {
                 (at, left) = runs.next()?;
             }
             let part = (size - (at & (size - 1))).min(left).min(bytes.wrap - at);
-            let address = geometry.address(buffer, at);
+            let mut address = geometry.address(buffer, at);
+            if part < size {
+                address = address.of_line(at & (size - 1), (at & (size - 1)) + part, SECTOR);
+            }
             at += part;
             left -= part;
             if at == bytes.wrap {
@@ -305,8 +315,8 @@ impl<'a> Memory<'a> {
         let (mut waited, mut slowest) = (0_u128, now);
         let before = traffic;
         for (at, size) in self.blocks(buffer, bytes) {
-            let sectors = size.div_ceil(SECTOR);
-            let shared = if read_once { None } else { Some(self.coalescers[gpc].join(at.block(), now)) };
+            let sectors = at.sectors(self.block_bytes / SECTOR);
+            let shared = if read_once { None } else { Some(self.coalescers[gpc].join(at.request(), now)) };
             let request = match shared {
                 Some(Ok(shared)) => {
                     let moved = Traffic { requested: sectors, coalesced: sectors, ..Traffic::default() };
@@ -320,7 +330,7 @@ impl<'a> Memory<'a> {
                 Some(Err(request)) => Some(request),
                 None => None,
             };
-            let (ready, here, home) = self.find(part, at, size, &ways);
+            let (ready, here, home) = self.find(part, at, &ways);
             if home.fabric > 0 {
                 over_fabric += size;
                 self.count(&mut traffic, kernel, at, at.home, home);
@@ -329,7 +339,7 @@ impl<'a> Memory<'a> {
             from_dram += here.dram_read + home.dram_read;
             back += here.dram_written + home.dram_written;
             if let Some(request) = request {
-                self.coalescers[gpc].sent(request, at.block(), ready);
+                self.coalescers[gpc].sent(request, at.request(), ready);
             }
             waited += u128::from(size) * u128::from(ready.since(now).0);
             slowest = slowest.max(ready);
@@ -361,31 +371,44 @@ impl<'a> Memory<'a> {
     /// Finds a block in the reader's part, at home, or in DRAM: when it is there, and what that moves through the reader's part
     /// and through the home, if that is another.
     #[inline]
-    fn find(&mut self, part: usize, at: Address, size: u64, ways: &Ways) -> (Time, Traffic, Traffic) {
-        let sectors = size.div_ceil(SECTOR);
+    fn find(&mut self, part: usize, at: Address, ways: &Ways) -> (Time, Traffic, Traffic) {
+        let whole = self.block_bytes / SECTOR;
+        let sectors = at.sectors(whole);
         let mut here = Traffic { requested: sectors, sectors, ..Traffic::default() };
         let mut home = Traffic::default();
         // What is read once is not there, and nobody asks for it again: a lookup would say so, and change nothing that matters.
-        let look_up = |cache: &mut Cache, part| if ways.read_once { None } else { Some(cache.look_up(part, at)) };
-        let near = look_up(&mut self.cache, part);
-        if let Some(Found::Hit { ready, .. }) = near {
-            here.hits = sectors;
-            here.merged = if ready > ways.soon { sectors } else { 0 };
-            return (ready.max(ways.soon), here, home);
-        }
+        let look_up = |cache: &mut Cache, part, at| if ways.read_once { None } else { Some(cache.look_up(part, at)) };
+        let near = look_up(&mut self.cache, part, at);
+        let wanted = match near {
+            Some(Found::Hit { ready, .. }) => {
+                here.hits = sectors;
+                here.merged = if ready > ways.soon { sectors } else { 0 };
+                return (ready.max(ways.soon), here, home);
+            }
+            Some(Found::Part { missing, ready, .. }) => {
+                here.hits = sectors - missing.sectors(whole);
+                here.merged = if ready > ways.soon { here.hits } else { 0 };
+                missing
+            }
+            _ => at,
+        };
+        let sectors = wanted.sectors(whole);
         let mut ready = ways.dram;
         if at.home == part {
-            here.dram_read = size;
+            here.dram_read = sectors * SECTOR;
         } else {
             home.fabric = sectors;
-            ready = match look_up(&mut self.cache, at.home) {
+            ready = match look_up(&mut self.cache, at.home, wanted) {
                 Some(Found::Hit { ready, .. }) => {
                     home.hits = sectors;
                     home.merged = if ready > ways.soon { sectors } else { 0 };
                     ready.max(ways.soon) + ways.far
                 }
                 missed => {
-                    home.dram_read = size;
+                    let fetched = if let Some(Found::Part { missing, .. }) = missed { missing } else { wanted };
+                    let fetched = fetched.sectors(whole);
+                    home.hits = sectors - fetched;
+                    home.dram_read = fetched * SECTOR;
                     // It is at home when it is where it was asked for: until then, it is on its way for all.
                     home.dram_written = self.fill(at.home, missed, ready + ways.far);
                     ready + ways.far
@@ -400,7 +423,11 @@ impl<'a> Memory<'a> {
     /// A block that was looked up in vain comes at `ready`: how many bytes have to be written back for it.
     #[inline]
     fn fill(&mut self, part: usize, missed: Option<Found>, ready: Time) -> u64 {
-        let Some(Found::Miss { entry, writes_back }) = missed else { return 0 };
+        let (entry, writes_back) = match missed {
+            Some(Found::Miss { entry, writes_back }) => (entry, writes_back),
+            Some(Found::Part { entry, .. }) => (entry, false),
+            _ => return 0,
+        };
         self.cache.filled(part, entry, ready);
         if writes_back { self.block_bytes } else { 0 }
     }
@@ -445,19 +472,28 @@ impl<'a> Memory<'a> {
         timings.near + latency + longer * (1.0 + uneven.later + uneven.spread * draw) - mean
     }
 
-    /// Stores are handed on: the next ones follow when L2 has taken these in.
-    pub(super) fn store(&mut self, kernel: KernelId, bytes: Bytes<'a>, now: Time) -> Time {
+    /// Stores are handed on: the next ones follow when the SM's port and L2 have taken these in, and DRAM what they drive out.
+    pub(super) fn store(&mut self, kernel: KernelId, sm: SmId, bytes: Bytes<'a>, now: Time) -> Time {
         let Launch { buffer, overhead, mut traffic, .. } = *self.launch(kernel);
         let before = traffic;
-        for (at, size) in self.blocks(buffer, bytes) {
-            let through = if self.timings.write_through { size } else { 0 };
+        let mut dram = 0;
+        for (at, _) in self.blocks(buffer, bytes) {
+            let sectors = at.sectors(self.block_bytes / SECTOR);
+            let through = if self.timings.write_through { sectors * SECTOR } else { 0 };
             let back = if self.cache.write(at, now, through == 0) { self.block_bytes } else { 0 };
-            let moved = Traffic { written: size.div_ceil(SECTOR), dram_written: through + back, ..Traffic::default() };
+            let moved = Traffic { written: sectors, dram_written: through + back, ..Traffic::default() };
+            dram += through + back;
             self.count(&mut traffic, kernel, at, at.home, moved);
         }
-        self.stored = self.stored.max(now) + Time((bytes.len as f64 * self.timings.store_ps_per_byte + 0.5) as u64);
+        let takes = |bytes: u64, ps_per_byte: f64| Time((bytes as f64 * ps_per_byte + 0.5) as u64);
+        self.stored = self.stored.max(now) + takes(bytes.len, self.timings.store_ps_per_byte);
+        self.written_back = self.written_back.max(now) + takes(dram, self.timings.cycle_ps / self.timings.dram_bytes);
+        let through_port = takes(bytes.len, self.timings.cycle_ps / self.timings.port_bytes);
+        let port = &mut self.sms[sm].stored;
+        *port = (*port).max(now) + through_port;
+        let taken = self.stored.max(self.written_back).max(*port);
         self.counted(kernel, now, before, traffic);
-        self.stored.max(now + Time((overhead * self.timings.cycle_ps + 0.5) as u64))
+        taken.max(now + Time((overhead * self.timings.cycle_ps + 0.5) as u64))
     }
 }
 

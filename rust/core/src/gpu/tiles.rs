@@ -129,7 +129,7 @@ impl Memory<'_> {
                 Some(done + epilogue)
             }
             Does::Store => {
-                let stored = self.store(kernel, output, now);
+                let stored = self.store(kernel, place.sm(), output, now);
                 let state = self.tile_of(place);
                 state.at += ctas;
                 state.does = if state.at < tiles { Does::BeginTile } else { Does::End };

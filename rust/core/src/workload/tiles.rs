@@ -54,6 +54,9 @@ pub struct Tiles {
 /// More would be no pipeline but a copy of the operands.
 const MOST_STAGES: u64 = 64;
 
+/// More than registers and shared memory of any SM: what a CTA stores at once.
+const LARGEST_TILE: u64 = 1 << 24;
+
 impl Tiles {
     /// Tiles along m and n.
     pub fn tiles(&self) -> (u64, u64) {
@@ -94,6 +97,12 @@ impl Tiles {
         }
         size("element_bytes", self.element_bytes, 16)?;
         size("output_bytes", self.output_bytes, 16)?;
+        let [rows, columns, _] = self.tile;
+        let output = rows * columns * self.output_bytes;
+        if output > LARGEST_TILE {
+            let why = format!("a tile of C takes {output} bytes, and no CTA holds more than {LARGEST_TILE}");
+            return Err(Error::invalid("tile[0]", rows, why));
+        }
         if !(2..=MOST_STAGES).contains(&self.stages) {
             let why = format!("must be from 2 (loads of the next step, while one is worked on) to {MOST_STAGES}");
             return Err(Error::invalid("stages", self.stages, why));
