@@ -6,17 +6,18 @@
 
 use super::coalescer::Coalescer;
 use super::l2::{Address, Cache, Found, block_bytes, hash};
+use super::latency::{Timings, loaded};
 use super::moves::{Launch, Moves, Uneven};
 use super::port::Port;
 use super::sm::Place;
 use super::tiles::Tiling;
-use crate::device::{Device, WritePolicy};
+use crate::device::Device;
 use crate::engine::Time;
 use crate::ids::{IdVec, KernelId, SmId};
 use crate::records::{L2Log, L2SliceColumns, L2WindowColumns, Traffic};
 use crate::simulate::{Detail, Options};
 use crate::workload::walk::Bytes;
-use crate::workload::{Program, Span, Work};
+use crate::workload::{Program, Work};
 
 /// A sector, in bytes: what counters count.
 const SECTOR: u64 = 32;
@@ -46,30 +47,6 @@ pub(crate) struct Memory<'a> {
     log: Option<L2Log>,
     /// Only if the program has tiled kernels.
     pub(super) tiling: Option<Tiling>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Timings {
-    pub(super) cycle_ps: f64,
-    near: f64,
-    /// What the other part adds.
-    far: f64,
-    /// What DRAM adds.
-    dram: f64,
-    pub(super) cold: Time,
-    port_bytes: f64,
-    l2_bytes: f64,
-    l2_softness: f64,
-    fabric_bytes: f64,
-    dram_bytes: f64,
-    dram_softness: f64,
-    /// Half the width of the uniform law that DRAM's latency is drawn from.
-    pub(super) dram_spread: f64,
-    burst: f64,
-    line_bytes: u64,
-    store_ps_per_byte: f64,
-    /// Stores go on to DRAM at once.
-    write_through: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -114,14 +91,6 @@ struct Ways {
     /// When the fabric has brought what it has to bring before.
     fabric: Time,
     dram: Time,
-}
-
-/// Latency under load: `alone` when nothing else is in flight, `queue` when all of it is waiting, and between the two a
-/// bend of the given softness. Only sums, products and a square root, so that it is the same on every machine.
-#[inline]
-fn loaded(alone: f64, queue: f64, softness: f64) -> f64 {
-    let apart = alone - queue;
-    0.5 * (alone + queue + (apart * apart + softness * alone * queue).sqrt())
 }
 
 /// A sum over bytes, for each of them. Almost all sums fit into half of the bits, which are divided in a tenth of the time.
@@ -405,9 +374,12 @@ impl<'a> Memory<'a> {
                     ready.max(ways.soon) + ways.far
                 }
                 missed => {
-                    let fetched = if let Some(Found::Part { missing, .. }) = missed { missing } else { wanted };
-                    let fetched = fetched.sectors(whole);
+                    let (fetched, others) = match missed {
+                        Some(Found::Part { missing, ready, .. }) => (missing.sectors(whole), ready),
+                        _ => (sectors, Time::ZERO),
+                    };
                     home.hits = sectors - fetched;
+                    home.merged = if others > ways.soon { home.hits } else { 0 };
                     home.dram_read = fetched * SECTOR;
                     // It is at home when it is where it was asked for: until then, it is on its way for all.
                     home.dram_written = self.fill(at.home, missed, ready + ways.far);
@@ -494,38 +466,5 @@ impl<'a> Memory<'a> {
         let taken = self.stored.max(self.written_back).max(*port);
         self.counted(kernel, now, before, traffic);
         taken.max(now + Time((overhead * self.timings.cycle_ps + 0.5) as u64))
-    }
-}
-
-impl Timings {
-    pub(super) fn time(&self, span: Span) -> Time {
-        Time(span.ps(self.cycle_ps).round() as u64)
-    }
-
-    fn new(device: &Device) -> Self {
-        let (l2, dram) = (&device.l2, &device.dram);
-        let cycle_ps = device.clock.cycles_to_ps(1.0);
-        let bytes_per_cycle = |gb_s: f64| gb_s * cycle_ps / 1e3;
-        let far = if l2.halves > 1 { l2.far_latency_cycles - l2.near_latency_cycles } else { 0.0 };
-        let (write, write_through) = (l2.write_bandwidth_gb_s, l2.write_policy == WritePolicy::WriteThrough);
-        let homes_elsewhere = 1.0 - 1.0 / f64::from(l2.halves);
-        Self {
-            cycle_ps,
-            near: l2.near_latency_cycles,
-            far,
-            dram: (dram.latency_cycles - l2.near_latency_cycles - homes_elsewhere * far).max(0.0),
-            cold: Time((l2.cold_cycles * cycle_ps).round() as u64),
-            port_bytes: l2.port_bytes_per_cycle,
-            l2_bytes: bytes_per_cycle(l2.bandwidth_gb_s),
-            l2_softness: l2.softness,
-            fabric_bytes: bytes_per_cycle(l2.fabric_bandwidth_gb_s),
-            dram_bytes: bytes_per_cycle(dram.bandwidth_gb_s),
-            dram_softness: dram.softness,
-            dram_spread: 3.0_f64.sqrt() * dram.spread,
-            burst: dram.burst_cycles,
-            line_bytes: u64::from(l2.line_bytes),
-            store_ps_per_byte: 1e3 / if write_through { write.min(dram.reached_gb_s) } else { write },
-            write_through,
-        }
     }
 }

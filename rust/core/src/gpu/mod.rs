@@ -19,6 +19,7 @@ mod front_end;
 mod groups;
 mod kernel;
 mod l2;
+mod latency;
 mod machine;
 mod memory;
 mod moves;

@@ -2,7 +2,7 @@
 
 use rand_core::Rng;
 
-use super::memory::Timings;
+use super::latency::Timings;
 use super::tiles::Tiled;
 use crate::device::Device;
 use crate::engine::{Time, rng};

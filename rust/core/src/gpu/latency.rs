@@ -1,0 +1,70 @@
+//! How long memory takes, from the numbers of a device, and how latency grows with what is in flight.
+
+use crate::device::{Device, WritePolicy};
+use crate::engine::Time;
+use crate::workload::Span;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timings {
+    pub(super) cycle_ps: f64,
+    pub(super) near: f64,
+    /// What the other part adds.
+    pub(super) far: f64,
+    /// What DRAM adds.
+    pub(super) dram: f64,
+    pub(super) cold: Time,
+    pub(super) port_bytes: f64,
+    pub(super) l2_bytes: f64,
+    pub(super) l2_softness: f64,
+    pub(super) fabric_bytes: f64,
+    pub(super) dram_bytes: f64,
+    pub(super) dram_softness: f64,
+    /// Half the width of the uniform law that DRAM's latency is drawn from.
+    pub(super) dram_spread: f64,
+    pub(super) burst: f64,
+    pub(super) line_bytes: u64,
+    pub(super) store_ps_per_byte: f64,
+    /// Stores go on to DRAM at once.
+    pub(super) write_through: bool,
+}
+
+impl Timings {
+    pub(super) fn time(&self, span: Span) -> Time {
+        Time(span.ps(self.cycle_ps).round() as u64)
+    }
+
+    pub(super) fn new(device: &Device) -> Self {
+        let (l2, dram) = (&device.l2, &device.dram);
+        let cycle_ps = device.clock.cycles_to_ps(1.0);
+        let bytes_per_cycle = |gb_s: f64| gb_s * cycle_ps / 1e3;
+        let far = if l2.halves > 1 { l2.far_latency_cycles - l2.near_latency_cycles } else { 0.0 };
+        let (write, write_through) = (l2.write_bandwidth_gb_s, l2.write_policy == WritePolicy::WriteThrough);
+        let homes_elsewhere = 1.0 - 1.0 / f64::from(l2.halves);
+        Self {
+            cycle_ps,
+            near: l2.near_latency_cycles,
+            far,
+            dram: (dram.latency_cycles - l2.near_latency_cycles - homes_elsewhere * far).max(0.0),
+            cold: Time((l2.cold_cycles * cycle_ps).round() as u64),
+            port_bytes: l2.port_bytes_per_cycle,
+            l2_bytes: bytes_per_cycle(l2.bandwidth_gb_s),
+            l2_softness: l2.softness,
+            fabric_bytes: bytes_per_cycle(l2.fabric_bandwidth_gb_s),
+            dram_bytes: bytes_per_cycle(dram.bandwidth_gb_s),
+            dram_softness: dram.softness,
+            dram_spread: 3.0_f64.sqrt() * dram.spread,
+            burst: dram.burst_cycles,
+            line_bytes: u64::from(l2.line_bytes),
+            store_ps_per_byte: 1e3 / if write_through { write.min(dram.reached_gb_s) } else { write },
+            write_through,
+        }
+    }
+}
+
+/// Latency under load: `alone` when nothing else is in flight, `queue` when all of it is waiting, and between the two a
+/// bend of the given softness. Only sums, products and a square root, so that it is the same on every machine.
+#[inline]
+pub(super) fn loaded(alone: f64, queue: f64, softness: f64) -> f64 {
+    let apart = alone - queue;
+    0.5 * (alone + queue + (apart * apart + softness * alone * queue).sqrt())
+}
