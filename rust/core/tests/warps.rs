@@ -319,3 +319,15 @@ fn shared_rates_are_within_three_percent_of_exact_on_nine_of_ten_random_programs
     assert!(errors[53] < 0.03, "{errors:?}");
     assert!(errors[59] < 0.15, "{errors:?}");
 }
+
+#[test]
+fn a_cta_that_ends_when_another_one_begins_has_ended() {
+    let device = catalogue::device("h200").expect("the catalogue has it").scaled(2).expect("a device");
+    let far = Segment::Load { instructions: 1, bytes: 128, from: Source::FootprintBytes(1 << 32), wait: true };
+    let records = of(&device, kernel(2_000, 1, vec![turns(10, vec![far])]), IssueMode::Rates);
+    assert_eq!(records.ctas.expect("CTAs are recorded").end.len(), 2_000);
+    let device = catalogue::device("a100-sxm4-80").expect("the catalogue has it");
+    let shared = Segment::Shared { instructions: 1, kind: SharedKind::Load, ways: 1, wait: true };
+    let records = of(&device, kernel(20_000, 4, vec![turns(20, vec![shared, Segment::Barrier])]), IssueMode::Rates);
+    assert_eq!(records.ctas.expect("CTAs are recorded").end.len(), 20_000);
+}
