@@ -331,3 +331,13 @@ fn a_cta_that_ends_when_another_one_begins_has_ended() {
     let records = of(&device, kernel(20_000, 4, vec![turns(20, vec![shared, Segment::Barrier])]), IssueMode::Rates);
     assert_eq!(records.ctas.expect("CTAs are recorded").end.len(), 20_000);
 }
+
+#[test]
+fn a_program_that_issues_nothing_is_refused() {
+    let program = Program::of(kernel(4, 1, vec![Segment::Wait, Segment::Wait]));
+    for issue in BOTH {
+        let options = Options { issue, ..Options::default() };
+        let refused = simulate(&one_sm(), &program, &[], &options, &mut || false).unwrap_err().to_string();
+        assert!(refused.contains("programs[0]: a program issues at least one instruction"), "{refused}");
+    }
+}
