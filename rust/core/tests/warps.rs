@@ -341,3 +341,25 @@ fn a_program_that_issues_nothing_is_refused() {
         assert!(refused.contains("programs[0]: a program issues at least one instruction"), "{refused}");
     }
 }
+
+#[test]
+fn latencies_longer_than_what_is_measured_take_as_long_as_in_exact_mode() {
+    let device = catalogue::device("h200").expect("the catalogue has it").scaled(2).expect("a device");
+    for latency in [10_000, 50_000] {
+        let ahead = || {
+            let from = Source::LatencyCycles(f64::from(latency));
+            Segment::Load { instructions: 1, bytes: 128, from, wait: false }
+        };
+        let slow = Segment::Arithmetic { instructions: 20, latency_cycles: Some(latency), chains: 1, pipe: Pipe::Fma };
+        let programs = [
+            vec![ahead(), turns(100, vec![chain(10, 1)]), Segment::Wait],
+            vec![turns(10, vec![ahead(), chain(10, 1), Segment::Wait])],
+            vec![slow],
+        ];
+        for program in programs {
+            let [rates, exact] =
+                BOTH.map(|issue| mean_cycles(&device, &of(&device, kernel(8, 8, program.clone()), issue)));
+            assert!((rates / exact - 1.0).abs() < 0.1, "{rates} cycles, exactly {exact}: {program:?}");
+        }
+    }
+}

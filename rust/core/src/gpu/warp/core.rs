@@ -384,6 +384,11 @@ impl Core {
         self.warps.iter().map(|warp| warp.turns).min().unwrap_or(0)
     }
 
+    /// The most turns of a warp since then.
+    pub(super) fn most_turns(&self) -> u64 {
+        self.warps.iter().map(|warp| warp.turns).max().unwrap_or(0)
+    }
+
     /// The turns that a warp of each CTA makes in a cycle, and the states of its warps since counting began `elapsed` cycles
     /// ago; `turn` gives the instructions of a turn of each program. It is the mean over the CTA's warps of the sub-partition
     /// in which these are slowest: a CTA ends with its last warp, and sub-partitions do not help each other.

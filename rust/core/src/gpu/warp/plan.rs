@@ -1,6 +1,6 @@
 //! A program in phases, for the shared rates: stretches of steady work, and short ones between them.
 
-use super::code::{Compiler, Op};
+use super::code::{Answer, Compiler, Op};
 use super::core::Core;
 use crate::device::Device;
 use crate::records::{State, States};
@@ -31,6 +31,9 @@ pub(super) struct Steady {
     pub(super) turn: Vec<u64>,
     /// The warps of a CTA that runs it.
     pub(super) warps: Vec<u32>,
+    /// The longest latency in a turn of each, and what a lone warp takes for the turn, in cycles.
+    pub(super) latency: Vec<u64>,
+    pub(super) alone: Vec<f64>,
 }
 
 /// Makes the steps of a program whose CTAs have so many warps.
@@ -129,6 +132,8 @@ impl<'a> Planner<'a> {
         code.push(Op::Again { branch });
         let known = self.steady.code.iter().zip(&self.steady.warps).position(|(c, &w)| *c == code && w == self.warps);
         let program = known.unwrap_or_else(|| {
+            self.steady.latency.push(code.iter().map(latency).max().unwrap_or(0));
+            self.steady.alone.push(self.compiler.alone(body));
             self.steady.code.push(code);
             self.steady.turn.push(instructions.max(1));
             self.steady.warps.push(self.warps);
@@ -157,6 +162,16 @@ impl<'a> Planner<'a> {
         let cycles = core.now() as f64;
         let states = core.remove(0);
         self.steps.push(Step::Delay { cycles, states });
+    }
+}
+
+/// How long an op may keep the warp that issues it, in cycles.
+fn latency(op: &Op) -> u64 {
+    match *op {
+        Op::Run { stall, interval, .. } => stall.max(interval).into(),
+        Op::Memory { answer: Answer::Short { latency }, .. } => latency.into(),
+        Op::Memory { answer: Answer::Long(law), .. } => law.mean() as u64,
+        _ => 0,
     }
 }
 
