@@ -363,3 +363,19 @@ fn latencies_longer_than_what_is_measured_take_as_long_as_in_exact_mode() {
         }
     }
 }
+
+#[test]
+fn shared_memory_and_constants_of_a_long_latency_take_it_in_both_modes() {
+    const LATENCY: u32 = 9_000;
+    let mut device = one_sm();
+    (device.issue.shared_latency_cycles, device.issue.constant_latency_cycles) = (LATENCY, LATENCY);
+    for kind in [SharedKind::Load, SharedKind::Constant] {
+        for issue in BOTH {
+            let shared = Segment::Shared { instructions: 1, kind, ways: 1, wait: true };
+            let records = of(&device, kernel(1, 2, vec![turns(10, vec![shared, chain(8, 1)])]), issue);
+            let each = mean_cycles(&device, &records) / 10.0;
+            let latency = f64::from(LATENCY);
+            assert!((latency..latency * 1.02).contains(&each), "{issue:?}: {each} cycles for {kind:?}");
+        }
+    }
+}

@@ -4,7 +4,7 @@ use super::code::{Answer, Compiler, Op};
 use super::core::Core;
 use crate::device::Device;
 use crate::records::{State, States};
-use crate::workload::Segment;
+use crate::workload::{Segment, SharedKind};
 
 /// A turn of a loop that takes a lone warp no longer than this many cycles is steady work. Longer ones are taken apart.
 const LONGEST_TURN: f64 = 6_000.0;
@@ -117,12 +117,22 @@ impl<'a> Planner<'a> {
         }
         self.steady(&[turn], false, turns);
         // What it asked for and has to wait for.
-        if let Segment::Load { from, bytes, wait: true, .. } = *segment {
-            let cycles = self.compiler.latency(from, bytes).mean();
-            let mut states = States::default();
-            states.0[State::LongScoreboard as usize] = cycles as u64 * u64::from(self.warps);
-            self.steps.push(Step::Delay { cycles, states });
-        }
+        let timings = &self.device.issue;
+        let (state, cycles) = match *segment {
+            Segment::Load { from, bytes, wait: true, .. } => {
+                (State::LongScoreboard, self.compiler.latency(from, bytes).mean())
+            }
+            Segment::Shared { kind: SharedKind::Load, wait: true, .. } => {
+                (State::ShortScoreboard, timings.shared_latency_cycles.into())
+            }
+            Segment::Shared { kind: SharedKind::Constant, wait: true, .. } => {
+                (State::ShortScoreboard, timings.constant_latency_cycles.into())
+            }
+            _ => return,
+        };
+        let mut states = States::default();
+        states.0[state as usize] = cycles as u64 * u64::from(self.warps);
+        self.steps.push(Step::Delay { cycles, states });
     }
 
     fn steady(&mut self, body: &[Segment], branch: bool, turns: f64) {
