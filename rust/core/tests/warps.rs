@@ -379,3 +379,33 @@ fn shared_memory_and_constants_of_a_long_latency_take_it_in_both_modes() {
         }
     }
 }
+
+#[test]
+fn a_warp_is_not_selected_only_while_another_one_of_its_sub_partition_is() {
+    let device = one_sm();
+    let shared = |ways| Segment::Shared { instructions: 4, kind: SharedKind::Load, ways, wait: false };
+    let store = Segment::Store { instructions: 8, bytes: 512 };
+    let alu = Segment::Arithmetic { instructions: 8, latency_cycles: None, chains: 4, pipe: Pipe::Alu };
+    let bodies = [
+        vec![shared(32)],
+        vec![store, chain(4, 1)],
+        vec![shared(8), Segment::Barrier],
+        vec![alu, shared(4), chain(4, 2)],
+    ];
+    for body in bodies {
+        for each in [1, 2, 8] {
+            let program = vec![Segment::Loop { count: 100, body: body.clone(), unrolled: true }];
+            let records = of(&device, kernel(1, 4 * each, program), IssueMode::Exact);
+            let cycles = &records.warps.cycles[0];
+            let (not, selected) = (cycles[State::NotSelected as usize], cycles[State::Selected as usize]);
+            assert!(
+                not <= selected * f64::from(each - 1),
+                "{each} warps: {not} not selected, {selected} are: {body:?}"
+            );
+        }
+    }
+    let records = of(&device, kernel(1, 4, vec![turns(100, vec![shared(32)])]), IssueMode::Exact);
+    let cycles = &records.warps.cycles[0];
+    let throttled = cycles[State::MioThrottle as usize] / cycles.iter().sum::<f64>();
+    assert!(throttled > 0.5, "{throttled} of the time of warps that wait for a full queue");
+}
