@@ -409,3 +409,16 @@ fn a_warp_is_not_selected_only_while_another_one_of_its_sub_partition_is() {
     let throttled = cycles[State::MioThrottle as usize] / cycles.iter().sum::<f64>();
     assert!(throttled > 0.5, "{throttled} of the time of warps that wait for a full queue");
 }
+
+#[test]
+fn stretches_between_loops_issue_their_own_instructions_and_no_more() {
+    let device = one_sm();
+    let slow = Segment::Arithmetic { instructions: 1, latency_cycles: Some(700), chains: 1, pipe: Pipe::Fma };
+    let program = vec![turns(200, vec![chain(8, 1), turns(10, vec![slow])])];
+    for issue in BOTH {
+        let records = of(&device, kernel(2, 4, program.clone()), issue);
+        let issued = records.warps.cycles[0][State::Selected as usize];
+        let due = 2.0 * 4.0 * 200.0 * (8.0 + 10.0 * 2.0 + 1.0);
+        assert!((issued / due - 1.0).abs() < 0.01, "{issue:?}: {issued} of {due}");
+    }
+}

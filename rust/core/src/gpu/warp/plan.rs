@@ -170,7 +170,10 @@ impl<'a> Planner<'a> {
         core.add(&code, 0, 0, self.warps, 0, 0);
         core.run(&code, u64::MAX);
         let cycles = core.now() as f64;
-        let states = core.remove(0);
+        let mut states = core.remove(0);
+        // The program does not end here.
+        let selected = &mut states.0[State::Selected as usize];
+        *selected = selected.saturating_sub(self.warps.into());
         self.steps.push(Step::Delay { cycles, states });
     }
 }
