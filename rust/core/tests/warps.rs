@@ -319,3 +319,106 @@ fn shared_rates_are_within_three_percent_of_exact_on_nine_of_ten_random_programs
     assert!(errors[53] < 0.03, "{errors:?}");
     assert!(errors[59] < 0.15, "{errors:?}");
 }
+
+#[test]
+fn a_cta_that_ends_when_another_one_begins_has_ended() {
+    let device = catalogue::device("h200").expect("the catalogue has it").scaled(2).expect("a device");
+    let far = Segment::Load { instructions: 1, bytes: 128, from: Source::FootprintBytes(1 << 32), wait: true };
+    let records = of(&device, kernel(2_000, 1, vec![turns(10, vec![far])]), IssueMode::Rates);
+    assert_eq!(records.ctas.expect("CTAs are recorded").end.len(), 2_000);
+    let device = catalogue::device("a100-sxm4-80").expect("the catalogue has it");
+    let shared = Segment::Shared { instructions: 1, kind: SharedKind::Load, ways: 1, wait: true };
+    let records = of(&device, kernel(20_000, 4, vec![turns(20, vec![shared, Segment::Barrier])]), IssueMode::Rates);
+    assert_eq!(records.ctas.expect("CTAs are recorded").end.len(), 20_000);
+}
+
+#[test]
+fn a_program_that_issues_nothing_is_refused() {
+    let program = Program::of(kernel(4, 1, vec![Segment::Wait, Segment::Wait]));
+    for issue in BOTH {
+        let options = Options { issue, ..Options::default() };
+        let refused = simulate(&one_sm(), &program, &[], &options, &mut || false).unwrap_err().to_string();
+        assert!(refused.contains("programs[0]: a program issues at least one instruction"), "{refused}");
+    }
+}
+
+#[test]
+fn latencies_longer_than_what_is_measured_take_as_long_as_in_exact_mode() {
+    let device = catalogue::device("h200").expect("the catalogue has it").scaled(2).expect("a device");
+    for latency in [10_000, 50_000] {
+        let ahead = || {
+            let from = Source::LatencyCycles(f64::from(latency));
+            Segment::Load { instructions: 1, bytes: 128, from, wait: false }
+        };
+        let slow = Segment::Arithmetic { instructions: 20, latency_cycles: Some(latency), chains: 1, pipe: Pipe::Fma };
+        let programs = [
+            vec![ahead(), turns(100, vec![chain(10, 1)]), Segment::Wait],
+            vec![turns(10, vec![ahead(), chain(10, 1), Segment::Wait])],
+            vec![slow],
+        ];
+        for program in programs {
+            let [rates, exact] =
+                BOTH.map(|issue| mean_cycles(&device, &of(&device, kernel(8, 8, program.clone()), issue)));
+            assert!((rates / exact - 1.0).abs() < 0.1, "{rates} cycles, exactly {exact}: {program:?}");
+        }
+    }
+}
+
+#[test]
+fn shared_memory_and_constants_of_a_long_latency_take_it_in_both_modes() {
+    const LATENCY: u32 = 9_000;
+    let mut device = one_sm();
+    (device.issue.shared_latency_cycles, device.issue.constant_latency_cycles) = (LATENCY, LATENCY);
+    for kind in [SharedKind::Load, SharedKind::Constant] {
+        for issue in BOTH {
+            let shared = Segment::Shared { instructions: 1, kind, ways: 1, wait: true };
+            let records = of(&device, kernel(1, 2, vec![turns(10, vec![shared, chain(8, 1)])]), issue);
+            let each = mean_cycles(&device, &records) / 10.0;
+            let latency = f64::from(LATENCY);
+            assert!((latency..latency * 1.02).contains(&each), "{issue:?}: {each} cycles for {kind:?}");
+        }
+    }
+}
+
+#[test]
+fn a_warp_is_not_selected_only_while_another_one_of_its_sub_partition_is() {
+    let device = one_sm();
+    let shared = |ways| Segment::Shared { instructions: 4, kind: SharedKind::Load, ways, wait: false };
+    let store = Segment::Store { instructions: 8, bytes: 512 };
+    let alu = Segment::Arithmetic { instructions: 8, latency_cycles: None, chains: 4, pipe: Pipe::Alu };
+    let bodies = [
+        vec![shared(32)],
+        vec![store, chain(4, 1)],
+        vec![shared(8), Segment::Barrier],
+        vec![alu, shared(4), chain(4, 2)],
+    ];
+    for body in bodies {
+        for each in [1, 2, 8] {
+            let program = vec![Segment::Loop { count: 100, body: body.clone(), unrolled: true }];
+            let records = of(&device, kernel(1, 4 * each, program), IssueMode::Exact);
+            let cycles = &records.warps.cycles[0];
+            let (not, selected) = (cycles[State::NotSelected as usize], cycles[State::Selected as usize]);
+            assert!(
+                not <= selected * f64::from(each - 1),
+                "{each} warps: {not} not selected, {selected} are: {body:?}"
+            );
+        }
+    }
+    let records = of(&device, kernel(1, 4, vec![turns(100, vec![shared(32)])]), IssueMode::Exact);
+    let cycles = &records.warps.cycles[0];
+    let throttled = cycles[State::MioThrottle as usize] / cycles.iter().sum::<f64>();
+    assert!(throttled > 0.5, "{throttled} of the time of warps that wait for a full queue");
+}
+
+#[test]
+fn stretches_between_loops_issue_their_own_instructions_and_no_more() {
+    let device = one_sm();
+    let slow = Segment::Arithmetic { instructions: 1, latency_cycles: Some(700), chains: 1, pipe: Pipe::Fma };
+    let program = vec![turns(200, vec![chain(8, 1), turns(10, vec![slow])])];
+    for issue in BOTH {
+        let records = of(&device, kernel(2, 4, program.clone()), issue);
+        let issued = records.warps.cycles[0][State::Selected as usize];
+        let due = 2.0 * 4.0 * 200.0 * (8.0 + 10.0 * 2.0 + 1.0);
+        assert!((issued / due - 1.0).abs() < 0.01, "{issue:?}: {issued} of {due}");
+    }
+}

@@ -184,6 +184,9 @@ impl Warps {
             }
             let mut segments = 0;
             let issued = validate(program, &field, 0, &mut segments)?;
+            if issued == 0.0 {
+                return Err(Error::invalid(field, "[wait]", "a program issues at least one instruction"));
+            }
             if issued > MAX_INSTRUCTIONS {
                 let why = format!("a warp issues at most {MAX_INSTRUCTIONS:e} instructions");
                 return Err(Error::invalid(field, issued, why));

@@ -203,15 +203,23 @@ impl<'a> Compiler<'a> {
 
     /// How long a lone warp takes for segments, about: what no one competes for.
     pub(super) fn alone(&self, segments: &[Segment]) -> f64 {
+        self.alone_after(segments, &mut 0.0)
+    }
+
+    /// The same for one whose outstanding data comes in `pending` cycles; and in how many it comes behind the segments.
+    fn alone_after(&self, segments: &[Segment], pending: &mut f64) -> f64 {
         let timings = &self.device.issue;
-        let of = |segment: &Segment| -> f64 {
-            match *segment {
+        let memory = |instructions: u64, interval: u32| instructions as f64 * f64::from(interval);
+        let mut sum = 0.0;
+        for segment in segments {
+            // What it takes, and how long behind it the data comes that it asked for, if it asked for any.
+            let (cycles, asked, waits) = match *segment {
                 Segment::Arithmetic { .. } | Segment::Tensor { .. } => {
                     let mut ops = Vec::new();
                     self.op(segment, 0, &mut ops);
-                    let Op::Run { count, chains, stall, interval, .. } = ops[0] else { return 0.0 };
+                    let Op::Run { count, chains, stall, interval, .. } = ops[0] else { continue };
                     let group = f64::from(chains - 1 + stall).max(f64::from(interval * chains));
-                    count as f64 / f64::from(chains) * group
+                    (count as f64 / f64::from(chains) * group, 0.0, false)
                 }
                 Segment::Shared { instructions, kind, ways, wait } => {
                     let latency = match kind {
@@ -219,24 +227,43 @@ impl<'a> Compiler<'a> {
                         SharedKind::Constant => timings.constant_latency_cycles,
                         SharedKind::Store => 0,
                     };
-                    let issue = instructions as f64 * f64::from(timings.memory_interval_cycles.max(ways));
-                    if wait { issue + f64::from(latency) } else { issue }
+                    let waits = wait && kind != SharedKind::Store;
+                    (memory(instructions, timings.memory_interval_cycles.max(ways)), f64::from(latency), waits)
                 }
                 Segment::Load { instructions, bytes, from, wait } => {
                     let mean = self.latency(from, bytes).mean();
-                    instructions as f64 * f64::from(timings.memory_interval_cycles) + if wait { mean } else { 0.0 }
+                    (memory(instructions, timings.memory_interval_cycles), mean, wait)
                 }
-                Segment::Store { instructions, .. } => instructions as f64 * f64::from(timings.memory_interval_cycles),
-                Segment::Wait => 0.0,
-                Segment::Barrier => f64::from(timings.barrier_latency_cycles),
-                Segment::Branch => f64::from(timings.branch_cycles),
+                Segment::Store { instructions, .. } => {
+                    (memory(instructions, timings.memory_interval_cycles), 0.0, false)
+                }
+                Segment::Wait => (0.0, 0.0, true),
+                Segment::Barrier => (f64::from(timings.barrier_latency_cycles), 0.0, false),
+                Segment::Branch => (f64::from(timings.branch_cycles), 0.0, false),
                 Segment::Loop { count, ref body, unrolled } => {
                     let branch = if unrolled { 0.0 } else { f64::from(timings.branch_cycles) };
-                    count as f64 * (self.alone(body) + branch)
+                    let mut turn = self.alone_after(body, pending) + branch;
+                    let mut all = turn;
+                    *pending = (*pending - branch).max(0.0);
+                    if count > 1 {
+                        // Later turns find what the first one left outstanding.
+                        if *pending > 0.0 {
+                            turn = self.alone_after(body, pending) + branch;
+                            *pending = (*pending - branch).max(0.0);
+                        }
+                        all += (count - 1) as f64 * turn;
+                    }
+                    sum += all;
+                    continue;
                 }
+            };
+            sum += cycles;
+            *pending = (*pending - cycles).max(asked);
+            if waits {
+                sum += std::mem::take(pending);
             }
-        };
-        segments.iter().map(of).sum()
+        }
+        sum
     }
 }
 

@@ -188,7 +188,7 @@ impl Core {
         part.places.clear();
         let mut next = NEVER;
         for &(id, place) in &part.warps {
-            let warp = &self.warps[place as usize];
+            let warp = &mut self.warps[place as usize];
             if warp.ready > now {
                 next = next.min(warp.ready);
                 continue;
@@ -199,7 +199,7 @@ impl Core {
                 Op::Barrier => part.pipes[MEMORY],
                 _ => 0,
             };
-            if free > now {
+            if warp.blocks(now, free) {
                 next = next.min(free);
                 continue;
             }
@@ -264,6 +264,7 @@ impl Core {
                 done = warp.done == count;
             }
             Op::Barrier => {
+                throttle = (State::Barrier, (part.busy[MEMORY], part.pipes[MEMORY]));
                 let served = self.barrier_unit.max(now * TICKS as u64);
                 self.barrier_unit = served + timings.barrier_service;
             }
@@ -374,7 +375,8 @@ impl Core {
             cta.states = States::default();
         }
         for warp in &mut self.warps {
-            (warp.turns, warp.issued) = (0, 0);
+            (warp.turns, warp.issued, warp.full) = (0, 0, 0);
+            warp.blocked.0 = warp.blocked.0.max(self.now);
             warp.since = warp.since.max(self.now);
         }
     }
@@ -382,6 +384,11 @@ impl Core {
     /// The fewest turns of a warp since then.
     pub(super) fn least_turns(&self) -> u64 {
         self.warps.iter().map(|warp| warp.turns).min().unwrap_or(0)
+    }
+
+    /// The most turns of a warp since then.
+    pub(super) fn most_turns(&self) -> u64 {
+        self.warps.iter().map(|warp| warp.turns).max().unwrap_or(0)
     }
 
     /// The turns that a warp of each CTA makes in a cycle, and the states of its warps since counting began `elapsed` cycles

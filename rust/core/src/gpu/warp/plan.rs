@@ -1,10 +1,10 @@
 //! A program in phases, for the shared rates: stretches of steady work, and short ones between them.
 
-use super::code::{Compiler, Op};
+use super::code::{Answer, Compiler, Op};
 use super::core::Core;
 use crate::device::Device;
 use crate::records::{State, States};
-use crate::workload::Segment;
+use crate::workload::{Segment, SharedKind};
 
 /// A turn of a loop that takes a lone warp no longer than this many cycles is steady work. Longer ones are taken apart.
 const LONGEST_TURN: f64 = 6_000.0;
@@ -31,6 +31,9 @@ pub(super) struct Steady {
     pub(super) turn: Vec<u64>,
     /// The warps of a CTA that runs it.
     pub(super) warps: Vec<u32>,
+    /// The longest latency in a turn of each, and what a lone warp takes for the turn, in cycles.
+    pub(super) latency: Vec<u64>,
+    pub(super) alone: Vec<f64>,
 }
 
 /// Makes the steps of a program whose CTAs have so many warps.
@@ -114,12 +117,22 @@ impl<'a> Planner<'a> {
         }
         self.steady(&[turn], false, turns);
         // What it asked for and has to wait for.
-        if let Segment::Load { from, bytes, wait: true, .. } = *segment {
-            let cycles = self.compiler.latency(from, bytes).mean();
-            let mut states = States::default();
-            states.0[State::LongScoreboard as usize] = cycles as u64 * u64::from(self.warps);
-            self.steps.push(Step::Delay { cycles, states });
-        }
+        let timings = &self.device.issue;
+        let (state, cycles) = match *segment {
+            Segment::Load { from, bytes, wait: true, .. } => {
+                (State::LongScoreboard, self.compiler.latency(from, bytes).mean())
+            }
+            Segment::Shared { kind: SharedKind::Load, wait: true, .. } => {
+                (State::ShortScoreboard, timings.shared_latency_cycles.into())
+            }
+            Segment::Shared { kind: SharedKind::Constant, wait: true, .. } => {
+                (State::ShortScoreboard, timings.constant_latency_cycles.into())
+            }
+            _ => return,
+        };
+        let mut states = States::default();
+        states.0[state as usize] = cycles as u64 * u64::from(self.warps);
+        self.steps.push(Step::Delay { cycles, states });
     }
 
     fn steady(&mut self, body: &[Segment], branch: bool, turns: f64) {
@@ -129,6 +142,8 @@ impl<'a> Planner<'a> {
         code.push(Op::Again { branch });
         let known = self.steady.code.iter().zip(&self.steady.warps).position(|(c, &w)| *c == code && w == self.warps);
         let program = known.unwrap_or_else(|| {
+            self.steady.latency.push(code.iter().map(latency).max().unwrap_or(0));
+            self.steady.alone.push(self.compiler.alone(body));
             self.steady.code.push(code);
             self.steady.turn.push(instructions.max(1));
             self.steady.warps.push(self.warps);
@@ -155,8 +170,21 @@ impl<'a> Planner<'a> {
         core.add(&code, 0, 0, self.warps, 0, 0);
         core.run(&code, u64::MAX);
         let cycles = core.now() as f64;
-        let states = core.remove(0);
+        let mut states = core.remove(0);
+        // The program does not end here.
+        let selected = &mut states.0[State::Selected as usize];
+        *selected = selected.saturating_sub(self.warps.into());
         self.steps.push(Step::Delay { cycles, states });
+    }
+}
+
+/// How long an op may keep the warp that issues it, in cycles.
+fn latency(op: &Op) -> u64 {
+    match *op {
+        Op::Run { stall, interval, .. } => stall.max(interval).into(),
+        Op::Memory { answer: Answer::Short { latency }, .. } => latency.into(),
+        Op::Memory { answer: Answer::Long(law), .. } => law.mean() as u64,
+        _ => 0,
     }
 }
 

@@ -20,6 +20,10 @@ const WARM_CYCLES: u64 = 8_000;
 const TURNS: u64 = 24;
 const LEAST_CYCLES: u64 = 4_000;
 const MOST_CYCLES: u64 = 32_000;
+/// When latencies are longer than [`LEAST_CYCLES`], or no warp ends a turn, measuring goes on until each warp has made so many
+/// turns, or one of them so many.
+const FEW_TURNS: u64 = 6;
+const MANY_TURNS: u64 = 24;
 /// The most sets of residents that are measured for longer than [`LEAST_CYCLES`], and whose order of arrival is told apart.
 const LONG: usize = 64;
 const ORDERED: usize = 256;
@@ -101,6 +105,19 @@ impl Rates {
         core.count_from_here();
         while core.now() < from + LEAST_CYCLES || (core.least_turns() < TURNS && core.now() < from + most) {
             core.run(code, core.now() + LEAST_CYCLES / 4);
+        }
+        let latency = residents.iter().map(|&(program, _)| self.steady.latency[program as usize]).max().unwrap_or(0);
+        let nothing = || core.progress(1, &self.steady.turn).all(|(turns, _)| turns == 0.0);
+        if latency > LEAST_CYCLES || nothing() {
+            // Not longer than if all warps made their turns one after the other.
+            let turn = |&(program, _): &Key| {
+                f64::from(self.warps(program)) * (self.steady.alone[program as usize] + latency as f64)
+            };
+            let until = from + (FEW_TURNS as f64 * residents.iter().map(turn).sum::<f64>()) as u64;
+            let step = (latency / 8).max(LEAST_CYCLES / 4);
+            while core.least_turns() < FEW_TURNS && core.most_turns() < MANY_TURNS && core.now() < until {
+                core.run(code, core.now() + step);
+            }
         }
         let progress = core.progress(core.now() - from, &self.steady.turn);
         let rate = |((turns, states), &(program, _)): ((f64, States), &Key)| {

@@ -97,7 +97,7 @@ impl Shared {
             work: Work::Delay,
             due: now + startup,
         });
-        self.settle(place.sm(), now, launches, &mut Vec::new());
+        self.settle(place.sm(), now, launches, None);
     }
 
     pub(super) fn change(
@@ -108,16 +108,17 @@ impl Shared {
         ended: &mut Vec<Ended>,
     ) {
         self.sms[sm].enter(now, self.cycle_ps, launches);
-        self.settle(sm, now, launches, ended);
+        self.settle(sm, now, launches, Some(ended));
     }
 
-    /// Lets all that is due at `now` go over to what follows, and shares the SM anew.
+    /// Lets all that is due at `now` go over to what follows, and shares the SM anew. CTAs that have ended go to `ended`; if no
+    /// one asks for them, they stay, and the SM changes again at `now`.
     fn settle(
         &mut self,
         id: SmId,
         now: Time,
         launches: &mut IdVec<KernelId, Option<Launch<'_>>>,
-        ended: &mut Vec<Ended>,
+        mut ended: Option<&mut Vec<Ended>>,
     ) {
         let cycle_ps = self.cycle_ps;
         let sm = &mut self.sms[id];
@@ -126,6 +127,10 @@ impl Shared {
             while resident.due <= now {
                 match resident.cursor.next(&plans[resident.plan]) {
                     None => {
+                        let Some(ended) = &mut ended else {
+                            resident.work = Work::Delay;
+                            return true;
+                        };
                         ended.push(Ended { place: resident.place, kernel: resident.kernel });
                         return false;
                     }

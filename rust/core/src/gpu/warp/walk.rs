@@ -24,6 +24,9 @@ pub(super) struct Warp {
     pub(super) stall: State,
     /// Since when it has not issued.
     pub(super) since: u64,
+    /// From when until when its next instruction finds its pipe or queue full, as last seen; and for how many cycles before.
+    pub(super) blocked: (u64, u64),
+    pub(super) full: u64,
     /// When what it has asked for will have come.
     pub(super) short: u64,
     pub(super) long: u64,
@@ -50,6 +53,8 @@ impl Warp {
             reason: State::Wait,
             stall: State::NoInstruction,
             since: now.min(start),
+            blocked: (0, 0),
+            full: 0,
             short: 0,
             long: 0,
             issued: 0,
@@ -106,6 +111,16 @@ impl Warp {
         }
     }
 
+    /// At `now` it is seen whether the pipe or queue of its next instruction is full, until `free`: then true.
+    pub(super) fn blocks(&mut self, now: u64, free: u64) -> bool {
+        let (from, until) = std::mem::take(&mut self.blocked);
+        self.full += until.min(now).saturating_sub(from);
+        if free > now {
+            self.blocked = (now, free);
+        }
+        free > now
+    }
+
     /// Enters what a warp did since it issued last, up to the instruction that it issues now.
     ///
     /// Of the time behind a branch, what passes when it is not taken counts as its fixed latency.
@@ -129,9 +144,10 @@ impl Warp {
         }
         upto(self.stalled, self.stall);
         upto(self.ready, self.reason);
-        upto(busy.max(self.ready).max(self.stalled), State::NotSelected);
-        upto(free, throttle);
-        upto(now, State::NotSelected);
+        let seized = busy.max(self.ready).max(self.stalled).max(from);
+        let throttled = free.min(now).saturating_sub(seized).max(std::mem::take(&mut self.full)).min(now - from);
+        states.0[throttle as usize] += throttled;
+        states.0[State::NotSelected as usize] += now - from - throttled;
         states.0[State::Selected as usize] += 1;
         self.since = now + 1;
     }
