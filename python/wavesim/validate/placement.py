@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 
 from wavesim.compare import first_wave
-from wavesim.devices import Device, occupancy
+from wavesim.devices import Device, Occupancy, occupancy
 from wavesim.simulate import simulate
 from wavesim.workload import Kernel, Launch, Program
 
-__all__ = ["Sms", "share_placed"]
+__all__ = ["Sms", "occupancy_of", "share_placed"]
 
 Sms: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 """The SM of each block of a run, by the block's number over the run's kernels."""
@@ -47,9 +47,9 @@ def share_placed(workload: Program | Kernel, device: Device, logged: Sms) -> flo
     return float(wave.select((pl.col("sm") == pl.col("logged")).mean()).item())
 
 
-def _filling(kernel: Kernel, device: Device) -> int:
-    """How many CTAs bring one to each SM that the kernel can use."""
-    most = occupancy(
+def occupancy_of(kernel: Kernel, device: Device) -> Occupancy:
+    """Give what an SM holds of a kernel, when it has the device to itself."""
+    return occupancy(
         device,
         block=kernel.threads,
         registers=kernel.registers,
@@ -58,6 +58,11 @@ def _filling(kernel: Kernel, device: Device) -> int:
         cluster_launch=kernel.cluster_launch,
         non_portable_cluster=kernel.non_portable_cluster,
     )
+
+
+def _filling(kernel: Kernel, device: Device) -> int:
+    """How many CTAs bring one to each SM that the kernel can use."""
+    most = occupancy_of(kernel, device)
     return most.max_active_clusters * kernel.cluster // max(most.ctas_per_sm, 1)
 
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from wavesim.devices import Device, occupancy
+from wavesim.devices import Device
 from wavesim.durations import Duration
 from wavesim.run import Run
 from wavesim.simulate import simulate
 from wavesim.validate import bodies
+from wavesim.validate.placement import occupancy_of
 from wavesim.validate.tables import Inputs
 from wavesim.workload import Access, Graph, GridSync, Kernel, Persistent, Program, Tiles, Warps
 
@@ -72,15 +73,7 @@ def kernel_of(
 
 def resident(kernel: Kernel, device: Device) -> int:
     """Give how many of a kernel's CTAs share an SM, when it has the device to itself."""
-    most = occupancy(
-        device,
-        block=kernel.threads,
-        registers=kernel.registers,
-        shared_memory=kernel.shared_memory,
-        cluster=kernel.cluster,
-        cluster_launch=kernel.cluster_launch,
-        non_portable_cluster=kernel.non_portable_cluster,
-    ).ctas_per_sm
+    most = occupancy_of(kernel, device).ctas_per_sm
     return max(min(most, -(-kernel.ctas // device.sms)), 1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from functools import partial
 from typing import Literal
 
 from wavesim.devices import Device
@@ -15,6 +16,7 @@ from wavesim.workload import GridSync, Kernel, Persistent
 __all__ = ["FAMILIES"]
 
 Schedule = Literal["static", "atomic"]
+SCHEDULES: tuple[Schedule, ...] = ("static", "atomic")
 
 DRAWS = 15
 """Runs, each with times of its own, whose middle span is taken: which times were drawn in a
@@ -66,29 +68,15 @@ def _sharing(inputs: Inputs, device: Device) -> tuple[int, int]:
 
 
 FAMILIES = (
-    Family(
-        "persistent_static",
-        ("span_ns",),
-        lambda i, d: _persistent(i, d, "static"),
-        placed=lasting,
-    ),
-    Family(
-        "persistent_atomic",
-        ("span_ns",),
-        lambda i, d: _persistent(i, d, "atomic"),
-        placed=lasting,
-    ),
-    Family(
-        "persistent_static_dist",
-        ("span_ns",),
-        lambda i, d: _persistent_dist(i, d, "static"),
-        placed=lasting,
-    ),
-    Family(
-        "persistent_atomic_dist",
-        ("span_ns",),
-        lambda i, d: _persistent_dist(i, d, "atomic"),
-        placed=lasting,
+    *(
+        Family(
+            f"persistent_{schedule}{suffix}",
+            ("span_ns",),
+            partial(predict, schedule=schedule),
+            placed=lasting,
+        )
+        for suffix, predict in (("", _persistent), ("_dist", _persistent_dist))
+        for schedule in SCHEDULES
     ),
     Family(
         "gridsync", ("span_ns",), _gridsync, placed=lambda i, d: lasting(i, d, cooperative=True)
