@@ -318,6 +318,10 @@ class L2(Spec):
     """Under ``"protected"``, how many lines of a set are protected at most."""
     write_policy: Literal["write_back", "write_through"]
     """When DRAM gets what is written: when its line is driven out, or at once."""
+    dirty_ways: Count
+    """How many lines of a set may be dirty: from there on the oldest is written back, and stays."""
+    write_back_bandwidth_gb_s: FiniteFloat
+    """How fast dirty lines are driven out at most."""
     reserved_bytes: Size
     """What of it other things than a kernel's data hold: code, address tables."""
     port_bytes_per_cycle: FiniteFloat

@@ -19,7 +19,6 @@ from wavesim.validate.tables import NotSimulated
 
 __all__ = [
     "FLUSHED_COLD",
-    "FLUSHED_DIRTY",
     "GRAPH_CALL_NS",
     "LAST_WARP",
     "LOOP_FINISH",
@@ -82,9 +81,6 @@ LOOP_TURN = 43.0
 
 FLUSHED_COLD = 3_000.0
 """Before an SM's first load when a memset has swept L2: addresses are translated anew."""
-
-FLUSHED_DIRTY = 0.66
-"""The share of L2 that such a memset leaves to be written back; the rest was while it ran."""
 
 LOOP_STARTUP = 100.0
 """Before its first load."""

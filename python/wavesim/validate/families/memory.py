@@ -42,16 +42,10 @@ def _size(inputs: Inputs, name: str, unit: int) -> int:
 
 def _flushed(device: Device, kernel: Kernel) -> Program:
     """Launch a kernel when a memset of more than L2 holds has gone before."""
-
-    def sweep(share: float, *, write: bool) -> Kernel:
-        grid = 4 * device.sms
-        page = 4096
-        each = int(device.l2.bytes * share / grid / page + 1) * page
-        work = Access.stream(each, write=write, buffer=FLUSHED + write)
-        return Kernel(grid=grid, block=256, work=work)
-
-    old, new = sweep(1.0, write=False), sweep(bodies.FLUSHED_DIRTY, write=True)
-    return Program([old, new, kernel])
+    grid, page = 4 * device.sms, 4096
+    each = int(device.l2.bytes / grid / page + 1) * page
+    memset = Kernel(grid=grid, block=256, work=Access.stream(each, write=True, buffer=FLUSHED))
+    return Program([memset, kernel])
 
 
 def _last(run: Run) -> dict[str, float]:
@@ -66,6 +60,12 @@ def _last(run: Run) -> dict[str, float]:
     }
 
 
+def _timed_and_counted(device: Device, kernel: Kernel) -> dict[str, float]:
+    """Time a kernel behind the memset, and count from an empty L2, as the profiler does."""
+    timed = _last(simulated(device, _flushed(device, kernel)))
+    return {**_last(simulated(device, Program([kernel]))), "span_ns": timed["span_ns"]}
+
+
 def _stream(inputs: Inputs, device: Device) -> dict[str, float]:
     bytes_each = _size(inputs, "kb_per_block", 1024)
     kernel = kernel_of(inputs, Access.stream(bytes_each, **_loop()))
@@ -73,7 +73,7 @@ def _stream(inputs: Inputs, device: Device) -> dict[str, float]:
     # it in every part, it takes several launches until they are there.
     footprint = kernel.ctas * bytes_each
     held = device.l2.bytes
-    launches = REPEATS if 2 * footprint <= held else 2 if footprint <= 2 * held else 1
+    launches = REPEATS if footprint <= 2 * held else 1
     return _last(simulated(device, Program([kernel] * launches)))
 
 
@@ -101,7 +101,7 @@ def _reuse(inputs: Inputs, device: Device) -> dict[str, float]:
         inputs.count("shift_chunks"),
         **_loop(cold_cycles=bodies.FLUSHED_COLD),
     )
-    return _last(simulated(device, _flushed(device, kernel_of(inputs, work))))
+    return _timed_and_counted(device, kernel_of(inputs, work))
 
 
 def _broadcast(inputs: Inputs, device: Device) -> dict[str, float]:
@@ -109,7 +109,7 @@ def _broadcast(inputs: Inputs, device: Device) -> dict[str, float]:
     work = Access.broadcast(
         size, inputs.count("skew_bytes"), **_loop(cold_cycles=bodies.FLUSHED_COLD)
     )
-    return _last(simulated(device, _flushed(device, kernel_of(inputs, work))))
+    return _timed_and_counted(device, kernel_of(inputs, work))
 
 
 def _panel(inputs: Inputs, device: Device) -> dict[str, float]:
@@ -123,7 +123,7 @@ def _panel(inputs: Inputs, device: Device) -> dict[str, float]:
         order=_order(inputs.text("order"), m * n),
         **_loop(cold_cycles=bodies.FLUSHED_COLD),
     )
-    return _last(simulated(device, _flushed(device, kernel_of(inputs, work))))
+    return _timed_and_counted(device, kernel_of(inputs, work))
 
 
 def _order(name: str, tiles: int) -> Any:

@@ -35,6 +35,12 @@ pub struct L2 {
     pub protected_ways: u32,
     /// When DRAM gets what is written.
     pub write_policy: WritePolicy,
+    /// How many lines of a set may be dirty: from there on the oldest of them is written back, and stays. All of them where
+    /// a set has no more.
+    pub dirty_ways: u32,
+    /// How fast dirty lines are driven out at most, in GB/s. Where no more may be, the oldest line that is not dirty makes
+    /// room.
+    pub write_back_bandwidth_gb_s: f64,
     /// What of it other things than a kernel's data hold, such as code and address tables, in bytes.
     pub reserved_bytes: u64,
     /// What an SM takes in, in bytes a cycle.
@@ -119,6 +125,10 @@ impl L2 {
             let why = format!("must leave one of {} ways to lines that are new", self.ways);
             return Err(Error::invalid("protected_ways", self.protected_ways, why));
         }
+        if !(1..=MOST_WAYS).contains(&self.dirty_ways) {
+            let why = format!("from 1 to {MOST_WAYS} lines of a set may be dirty");
+            return Err(Error::invalid("dirty_ways", self.dirty_ways, why));
+        }
         if !self.bytes.is_multiple_of(set) {
             let why =
                 format!("{} bytes in {} part(s) are no whole number of sets of so many lines", self.bytes, self.halves);
@@ -144,6 +154,7 @@ impl L2 {
         }
         in_range("port_bytes_per_cycle", self.port_bytes_per_cycle, 1e-3, 1e9)?;
         in_range("write_bandwidth_gb_s", self.write_bandwidth_gb_s, 1e-3, 1e9)?;
+        in_range("write_back_bandwidth_gb_s", self.write_back_bandwidth_gb_s, 0.0, 1e9)?;
         in_range("fabric_bandwidth_gb_s", self.fabric_bandwidth_gb_s, 1e-3, 1e9)?;
         in_range("cold_cycles", self.cold_cycles, 0.0, 1e9)?;
         in_range("softness", self.softness, 0.0, 4.0)?;

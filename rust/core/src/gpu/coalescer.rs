@@ -16,11 +16,22 @@ pub(super) struct Coalescer {
     rows: u64,
     /// Blocks of a page, as a power of two.
     page_bits: u32,
-    /// Blocks whose requests are kept track of.
+    lines_per_block: u64,
+    /// Lines whose requests are kept track of.
     tracked: u64,
+    /// Lines that were sent for by accesses that have been issued as a whole, and those that are being issued.
     sent: u64,
+    issuing: Vec<Issuing>,
     /// SMs that share a request.
     sharers: u32,
+}
+
+/// An access in which requests for blocks are sent one after the other.
+#[derive(Clone, Copy, Debug)]
+struct Issuing {
+    begin: Time,
+    end: Time,
+    lines: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +39,7 @@ struct Request {
     block: u64,
     done: Time,
     sharers: u32,
-    /// Counted from 1, in the order of sending.
+    /// How many lines were sent for before the access that it belongs to, counted from 1.
     number: u64,
 }
 
@@ -39,15 +50,17 @@ const ROOM: u64 = 4;
 impl Coalescer {
     /// For blocks of this size, of which a page has so many.
     pub(super) fn new(l2: &L2, block_bytes: u64, blocks_per_page: u64) -> Self {
-        let tracked = (u64::from(l2.coalesced_lines) * u64::from(l2.line_bytes)).div_ceil(block_bytes).max(1);
-        let rows = (tracked * ROOM).div_ceil(blocks_per_page * WAYS).next_power_of_two();
+        let (tracked, lines_per_block) = (u64::from(l2.coalesced_lines), block_bytes / u64::from(l2.line_bytes));
+        let rows = (tracked * ROOM).div_ceil(lines_per_block * blocks_per_page * WAYS).next_power_of_two();
         let none = Request { block: u64::MAX, done: Time::ZERO, sharers: 0, number: 0 };
         Self {
             requests: vec![none; (rows * blocks_per_page * WAYS) as usize],
             rows,
             page_bits: blocks_per_page.ilog2(),
+            lines_per_block,
             tracked,
-            sent: 0,
+            sent: 1,
+            issuing: Vec::new(),
             sharers: l2.coalesced_requests,
         }
     }
@@ -55,7 +68,7 @@ impl Coalescer {
     /// Joins a request that is on its way, if it is kept track of and takes one more: when it is done. Else the place that
     /// [`Self::sent`] takes.
     #[inline]
-    pub(super) fn join(&mut self, block: u64, now: Time) -> Result<Time, usize> {
+    pub(super) fn join(&mut self, block: u64, now: Time, before: u64) -> Result<Time, usize> {
         let (page, in_page) = (block >> self.page_bits, block & ((1 << self.page_bits) - 1));
         let set = ((hash(page) & (self.rows - 1)) << self.page_bits) | in_page;
         let first = (set * WAYS) as usize;
@@ -63,7 +76,7 @@ impl Coalescer {
         for i in first..first + WAYS as usize {
             let request = &mut self.requests[i];
             if request.block == block {
-                let tracked = self.sent - request.number < self.tracked;
+                let tracked = before.saturating_sub(request.number) <= self.tracked;
                 if tracked && request.done > now && request.sharers < self.sharers {
                     request.sharers += 1;
                     return Ok(request.done);
@@ -77,11 +90,36 @@ impl Coalescer {
         Err(place)
     }
 
-    /// A request of its own is sent for a block, and done at a time.
+    /// How many lines have been sent for at `now`: an access that begins here finds those of another, which began at the same
+    /// time, as far as it is itself, however many there are.
+    pub(super) fn before(&mut self, now: Time) -> u64 {
+        let mut part = 0;
+        let mut i = 0;
+        while i < self.issuing.len() {
+            let Issuing { begin, end, lines } = self.issuing[i];
+            if end <= now {
+                self.sent += lines;
+                self.issuing.swap_remove(i);
+                continue;
+            }
+            let gone = now.since(begin.min(now)).0;
+            part += (u128::from(lines) * u128::from(gone) / u128::from(end.since(begin).0)) as u64;
+            i += 1;
+        }
+        self.sent + part
+    }
+
+    /// An access that begins at `begin` sends for so many blocks until `end`.
+    pub(super) fn issued(&mut self, begin: Time, end: Time, blocks: u64) {
+        if blocks > 0 {
+            self.issuing.push(Issuing { begin, end, lines: blocks * self.lines_per_block });
+        }
+    }
+
+    /// A request of its own is sent for a block, and done at a time; `before` were sent before its access.
     #[inline]
-    pub(super) fn sent(&mut self, place: usize, block: u64, done: Time) {
-        self.sent += 1;
-        self.requests[place] = Request { block, done, sharers: 1, number: self.sent };
+    pub(super) fn sent(&mut self, place: usize, block: u64, done: Time, before: u64) {
+        self.requests[place] = Request { block, done, sharers: 1, number: before };
     }
 }
 
@@ -96,16 +134,24 @@ mod tests {
         Coalescer::new(&l2, 4096, 1)
     }
 
+    /// An access of one block, which is issued at once.
     fn send(coalescer: &mut Coalescer, block: u64, done: u64) {
-        let place = coalescer.join(block, Time::ZERO).expect_err("nobody has asked for it");
-        coalescer.sent(place, block, Time(done));
+        let before = coalescer.before(Time::ZERO);
+        let place = coalescer.join(block, Time::ZERO, before).expect_err("nobody has asked for it");
+        coalescer.sent(place, block, Time(done), before);
+        coalescer.issued(Time::ZERO, Time::ZERO, 1);
+    }
+
+    fn joins(coalescer: &mut Coalescer, block: u64, now: u64) -> Option<Time> {
+        let before = coalescer.before(Time(now));
+        coalescer.join(block, Time(now), before).ok()
     }
 
     #[test]
     fn a_request_on_its_way_is_shared_by_so_many_and_no_more() {
         let mut coalescer = coalescer(1024, 3);
         send(&mut coalescer, 7, 100);
-        let joined: Vec<bool> = (0..4).map(|_| coalescer.join(7, Time(50)).is_ok()).collect();
+        let joined: Vec<bool> = (0..4).map(|_| joins(&mut coalescer, 7, 50).is_some()).collect();
         assert_eq!(joined, [true, true, false, false]);
     }
 
@@ -113,8 +159,8 @@ mod tests {
     fn what_has_come_is_asked_for_again() {
         let mut coalescer = coalescer(1024, 4);
         send(&mut coalescer, 7, 100);
-        assert_eq!(coalescer.join(7, Time(99)).ok(), Some(Time(100)));
-        assert!(coalescer.join(7, Time(100)).is_err());
+        assert_eq!(joins(&mut coalescer, 7, 99), Some(Time(100)));
+        assert!(joins(&mut coalescer, 7, 100).is_none());
     }
 
     #[test]
@@ -122,9 +168,26 @@ mod tests {
         // 128 lines are 4 blocks of 4 KiB.
         let mut coalescer = coalescer(128, 4);
         (0..4).for_each(|block| send(&mut coalescer, block, 100));
-        assert!(coalescer.join(0, Time(50)).is_ok());
+        assert!(joins(&mut coalescer, 0, 50).is_some());
         send(&mut coalescer, 4, 100);
-        assert!(coalescer.join(0, Time(50)).is_err());
-        assert!(coalescer.join(1, Time(50)).is_ok());
+        assert!(joins(&mut coalescer, 0, 50).is_none());
+        assert!(joins(&mut coalescer, 1, 50).is_some());
+    }
+
+    #[test]
+    fn accesses_that_begin_together_find_each_other_however_large_they_are() {
+        // 4 blocks are kept track of, and each of two accesses sends for 8.
+        let mut coalescer = coalescer(128, 4);
+        let first = coalescer.before(Time(10));
+        for block in 0..8 {
+            let place = coalescer.join(block, Time(10), first).expect_err("nobody has asked for it");
+            coalescer.sent(place, block, Time(500), first);
+        }
+        coalescer.issued(Time(10), Time(90), 8);
+        let in_step = coalescer.before(Time(10));
+        assert!((0..8).all(|block| coalescer.join(block, Time(10), in_step).is_ok()));
+        // One that begins when 128 lines have been sent for is in time, one that begins later is not.
+        assert!(joins(&mut coalescer, 0, 50).is_some());
+        assert!(joins(&mut coalescer, 0, 51).is_none());
     }
 }

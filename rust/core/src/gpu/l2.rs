@@ -52,7 +52,38 @@ impl Address {
 pub(crate) struct Cache {
     parts: Vec<Part>,
     ways: usize,
+    /// Dirty lines of a set.
+    most_dirty: u32,
+    block_bytes: f64,
+    write_backs: WriteBacks,
     geometry: Geometry,
+}
+
+/// How many dirty bytes may be driven out: what the way to DRAM has taken meanwhile.
+#[derive(Debug)]
+struct WriteBacks {
+    bytes_per_ps: f64,
+    may: f64,
+    until: Time,
+}
+
+/// The way to DRAM makes up for no more idle time than this.
+const IDLE: Time = Time(1_000_000);
+
+impl WriteBacks {
+    fn go_on(&mut self, now: Time) {
+        let most = IDLE.0 as f64 * self.bytes_per_ps;
+        self.may = (self.may + now.since(self.until.min(now)).0 as f64 * self.bytes_per_ps).min(most);
+        self.until = self.until.max(now);
+    }
+
+    /// Whether it takes so many.
+    #[inline]
+    fn takes(&mut self, bytes: f64) -> bool {
+        let takes = self.may >= bytes;
+        self.may -= if takes { bytes } else { 0.0 };
+        takes
+    }
 }
 
 /// How addresses are spread.
@@ -151,6 +182,27 @@ impl Part {
         let was = *word & bit != 0;
         *word &= !bit;
         was
+    }
+
+    #[inline]
+    fn is_dirty(&self, entry: usize) -> bool {
+        self.dirty[entry / 64] >> (entry % 64) & 1 == 1
+    }
+
+    /// Of the lines of a set that are dirty, or are not, the way of the one that makes room first.
+    fn oldest(&self, ways: usize, set: usize, dirty: bool) -> Option<usize> {
+        let candidates = (0..ways).filter(|&way| self.is_dirty(set * ways + way) == dirty);
+        candidates.max_by_key(|&way| self.policy.age(set, way))
+    }
+
+    /// If more than `most` lines of a set are dirty, the one that makes room first is not dirty any more: whether there was one.
+    fn clean_one(&mut self, ways: usize, set: usize, most: u32) -> bool {
+        let first = set * ways;
+        let dirty = (first..first + ways).filter(|&entry| self.is_dirty(entry)).count();
+        if dirty <= most as usize {
+            return false;
+        }
+        self.oldest(ways, set, true).is_some_and(|way| self.cleaned(first + way))
     }
 
     #[inline]
@@ -255,6 +307,9 @@ impl Cache {
         Self {
             parts: (0..usize::from(l2.halves)).map(|part| Part::new(l2, sets, seed, part)).collect(),
             ways: l2.ways as usize,
+            most_dirty: l2.dirty_ways,
+            block_bytes: block_bytes as f64,
+            write_backs: WriteBacks { bytes_per_ps: l2.write_back_bandwidth_gb_s / 1e3, may: 0.0, until: Time::ZERO },
             geometry: Geometry {
                 parts: u64::from(l2.halves),
                 block_bits: block_bytes.trailing_zeros(),
@@ -287,7 +342,13 @@ impl Cache {
             return Found::Part { entry: first + way, missing: Address { sectors: missing, ..at }, ready: line.ready };
         }
         let empty = part.way_of(ways, at.set, EMPTY, |_| true);
-        let way = empty.unwrap_or_else(|| part.policy.victim(at.set));
+        let way = empty.unwrap_or_else(|| {
+            let oldest = part.policy.victim(at.set);
+            if !part.is_dirty(first + oldest) || self.write_backs.takes(self.block_bytes) {
+                return oldest;
+            }
+            part.oldest(ways, at.set, false).unwrap_or(oldest)
+        });
         // What is driven out is not looked at: its line is far away, and its bit near.
         let writes_back = part.cleaned(first + way);
         (part.lines[first + way].block, part.lines[first + way].sectors) = (at.block, at.sectors);
@@ -296,36 +357,58 @@ impl Cache {
         Found::Miss { entry: first + way, writes_back }
     }
 
+    /// Time has gone on, in which dirty lines may have been driven out.
+    #[inline]
+    pub(crate) fn go_on(&mut self, now: Time) {
+        self.write_backs.go_on(now);
+    }
+
     /// A block's data comes at `ready`.
     #[inline]
     pub(crate) fn filled(&mut self, part: usize, entry: usize, ready: Time) {
         self.parts[part].lines[entry].ready = ready;
     }
 
-    /// A block is written to: it is kept at home, and copies are dropped. It is `dirty` if DRAM is to have it only when it is
-    /// driven out. Whether the store drove out data to be written back.
+    /// A block is written to through `part`: it is kept at home and there, and other copies are dropped. It is `dirty` if DRAM
+    /// is to have it only later. How many blocks this has written back: those that it drove out, and of a set with too many
+    /// dirty ones the oldest.
     #[inline]
-    pub(crate) fn write(&mut self, at: Address, now: Time, dirty: bool) -> bool {
+    pub(crate) fn write(&mut self, part: usize, at: Address, now: Time, dirty: bool) -> u64 {
         let ways = self.ways;
-        for part in (0..self.parts.len()).filter(|&part| part != at.home) {
-            let part = &mut self.parts[part];
-            if let Some(way) = part.way_of(ways, at.set, mark(at.block), |line| line.block == at.block) {
-                part.set_mark(ways, at.set, way, EMPTY);
-                part.cleaned(at.set * ways + way);
-                part.policy.dropped(at.set, way);
+        for other in (0..self.parts.len()).filter(|&other| other != at.home && other != part) {
+            let other = &mut self.parts[other];
+            if let Some(way) = other.way_of(ways, at.set, mark(at.block), |line| line.block == at.block) {
+                other.set_mark(ways, at.set, way, EMPTY);
+                other.cleaned(at.set * ways + way);
+                other.policy.dropped(at.set, way);
             }
         }
-        let (entry, writes_back) = match self.look_up(at.home, at) {
+        let mut written_back = 0;
+        if part != at.home {
+            written_back += self.put(part, at, now).1;
+        }
+        let (entry, driven_out) = self.put(at.home, at, now);
+        written_back += driven_out;
+        if dirty {
+            let part = &mut self.parts[at.home];
+            part.dirty[entry / 64] |= 1 << (entry % 64);
+            written_back += u64::from(part.clean_one(ways, at.set, self.most_dirty));
+        }
+        written_back
+    }
+
+    /// What was written is kept in a part: where, and how many blocks this has written back.
+    fn put(&mut self, part: usize, at: Address, now: Time) -> (usize, u64) {
+        let (entry, written_back) = match self.look_up(part, at) {
             Found::Miss { entry, writes_back } => {
-                self.parts[at.home].lines[entry].ready = now;
-                (entry, writes_back)
+                self.parts[part].lines[entry].ready = now;
+                (entry, u64::from(writes_back))
             }
-            Found::Hit { entry, .. } | Found::Part { entry, .. } => (entry, false),
+            Found::Hit { entry, .. } | Found::Part { entry, .. } => (entry, 0),
         };
-        let part = &mut self.parts[at.home];
-        part.dirty[entry / 64] |= u64::from(dirty) << (entry % 64);
-        part.lines[entry].ready = part.lines[entry].ready.max(now);
-        writes_back
+        let ready = &mut self.parts[part].lines[entry].ready;
+        *ready = (*ready).max(now);
+        (entry, written_back)
     }
 }
 

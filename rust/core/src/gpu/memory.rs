@@ -282,10 +282,13 @@ impl<'a> Memory<'a> {
         let ways = Ways { read_once, soon, far, fabric, dram };
         let (mut port, mut from_l2, mut over_fabric, mut from_dram, mut back) = (0, 0, 0, 0, 0);
         let (mut waited, mut slowest) = (0_u128, now);
+        self.cache.go_on(now);
         let before = traffic;
+        let asked = if read_once { 0 } else { self.coalescers[gpc].before(now) };
+        let mut sent = 0;
         for (at, size) in self.blocks(buffer, bytes) {
             let sectors = at.sectors(self.block_bytes / SECTOR);
-            let shared = if read_once { None } else { Some(self.coalescers[gpc].join(at.request(), now)) };
+            let shared = if read_once { None } else { Some(self.coalescers[gpc].join(at.request(), now, asked)) };
             let request = match shared {
                 Some(Ok(shared)) => {
                     let moved = Traffic { requested: sectors, coalesced: sectors, ..Traffic::default() };
@@ -308,7 +311,8 @@ impl<'a> Memory<'a> {
             from_dram += here.dram_read + home.dram_read;
             back += here.dram_written + home.dram_written;
             if let Some(request) = request {
-                self.coalescers[gpc].sent(request, at.request(), ready);
+                self.coalescers[gpc].sent(request, at.request(), ready, asked);
+                sent += 1;
             }
             waited += u128::from(size) * u128::from(ready.since(now).0);
             slowest = slowest.max(ready);
@@ -328,6 +332,7 @@ impl<'a> Memory<'a> {
             fabric: over_fabric as u32,
             dram: (from_dram + back) as u32,
         };
+        self.coalescers[gpc].issued(now, now + cycles(bytes.len as f64 / timings.port_bytes), sent);
         self.counted(kernel, now, before, traffic);
         let mut done = if together { slowest } else { now + Time(mean(waited, bytes.len)) };
         let late = bytes.len - port;
@@ -448,11 +453,13 @@ impl<'a> Memory<'a> {
     pub(super) fn store(&mut self, kernel: KernelId, sm: SmId, bytes: Bytes<'a>, now: Time) -> Time {
         let Launch { buffer, overhead, mut traffic, .. } = *self.launch(kernel);
         let before = traffic;
+        let part = self.sms[sm].part;
+        self.cache.go_on(now);
         let mut dram = 0;
         for (at, _) in self.blocks(buffer, bytes) {
             let sectors = at.sectors(self.block_bytes / SECTOR);
             let through = if self.timings.write_through { sectors * SECTOR } else { 0 };
-            let back = if self.cache.write(at, now, through == 0) { self.block_bytes } else { 0 };
+            let back = self.cache.write(part, at, now, through == 0) * self.block_bytes;
             let moved = Traffic { written: sectors, dram_written: through + back, ..Traffic::default() };
             dram += through + back;
             self.count(&mut traffic, kernel, at, at.home, moved);

@@ -20,6 +20,7 @@ const LINES: u64 = 32;
 mod gathered;
 mod policies;
 mod recorded;
+mod stores;
 
 /// Four SMs in two GPCs, one near to each part; bandwidths without end.
 fn device() -> Device {
@@ -32,6 +33,7 @@ fn device() -> Device {
     let l2 = &mut device.l2;
     (l2.bytes, l2.halves, l2.slices, l2.line_bytes) = (2 * LINES * LINE, 2, 4, 128);
     (l2.ways, l2.reserved_bytes, l2.replacement) = (4, 0, Replacement::Lru);
+    (l2.dirty_ways, l2.write_back_bandwidth_gb_s) = (4, 1e9);
     (l2.near_latency_cycles, l2.far_latency_cycles) = (NEAR as f64, (NEAR + FAR) as f64);
     (l2.bandwidth_gb_s, l2.write_bandwidth_gb_s, l2.port_bytes_per_cycle) = (1e9, 1e9, 1e9);
     l2.fabric_bandwidth_gb_s = 1e9;
@@ -189,11 +191,11 @@ fn write_through_everything_is_written_to_dram_at_once_and_nothing_when_it_is_dr
 fn write_through_stores_are_as_fast_as_dram_and_write_back_stores_as_l2() {
     let mut device = device();
     (device.dram.bandwidth_gb_s, device.dram.reached_gb_s, device.l2.write_bandwidth_gb_s) = (10.0, 10.0, 40.0);
-    let write = Access { write: true, ..access(Pattern::Stream { bytes: 8192 }) };
+    let write = Access { write: true, ..access(Pattern::Stream { bytes: 4096 }) };
     // Bytes over bytes a nanosecond.
-    assert_eq!(last_took(&run(&device, [(1, write.clone())])), 8192 / 40);
+    assert_eq!(last_took(&run(&device, [(1, write.clone())])), 4096 / 40);
     device.l2.write_policy = WritePolicy::WriteThrough;
-    assert_eq!(last_took(&run(&device, [(1, write)])), 8192 / 10);
+    assert_eq!(last_took(&run(&device, [(1, write)])), 4096 / 10);
 }
 
 /// A kernel writes so many bytes, and another reads as many lines as L2 has.

@@ -32,4 +32,8 @@ impl Replacement for Lru {
     fn victim(&mut self, set: usize) -> usize {
         self.by_use.last(set)
     }
+
+    fn age(&self, set: usize, way: usize) -> u8 {
+        self.by_use.place(set, way)
+    }
 }

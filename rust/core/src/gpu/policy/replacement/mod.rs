@@ -27,6 +27,9 @@ pub(crate) trait Replacement {
 
     /// The way whose line makes room, in a set that is full.
     fn victim(&mut self, set: usize) -> usize;
+
+    /// At which place a way stands: of two, the one with the higher number makes room first.
+    fn age(&self, set: usize, way: usize) -> u8;
 }
 
 /// The policy of a device: told apart once a call, by a branch that always goes the same way.
@@ -81,6 +84,11 @@ impl Replacement for Policy {
     #[inline]
     fn victim(&mut self, set: usize) -> usize {
         of_each!(self, policy => policy.victim(set))
+    }
+
+    #[inline]
+    fn age(&self, set: usize, way: usize) -> u8 {
+        of_each!(self, policy => policy.age(set, way))
     }
 }
 

@@ -47,4 +47,8 @@ impl Replacement for NotRecentlyUsed {
         let used = &self.used[set * self.ways..(set + 1) * self.ways];
         used.iter().position(|&used| !used).unwrap_or(0)
     }
+
+    fn age(&self, set: usize, way: usize) -> u8 {
+        u8::from(!self.used[set * self.ways + way])
+    }
 }

@@ -33,4 +33,8 @@ impl Replacement for Random {
         // The upper half of the product: a number below `ways` without a division.
         ((u128::from(self.draws.next_u64()) * u128::from(self.ways)) >> 64) as usize
     }
+
+    fn age(&self, _set: usize, _way: usize) -> u8 {
+        0
+    }
 }

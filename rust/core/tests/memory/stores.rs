@@ -1,0 +1,58 @@
+//! What stores leave in L2, and when DRAM gets it.
+
+use super::*;
+
+/// One CTA writes so many lines, then `readers` CTAs, each on an SM of its own, read them.
+fn written_and_read(lines: u64, readers: u32) -> Records {
+    let mut device = device();
+    device.limits.ctas = 1;
+    let write = Access { write: true, ..access(Pattern::Stream { bytes: lines * LINE }) };
+    run(&device, [(1, write), (readers, chase(lines, lines))])
+}
+
+#[test]
+fn a_store_leaves_a_copy_with_its_writer_and_none_in_other_parts() {
+    let lines = LINES / 2;
+    let (_, elsewhere) = homes(lines);
+    assert_eq!(last_took(&written_and_read(lines, 1)), lines * NEAR);
+    // Of four readers two are near to the other part.
+    assert_eq!(last_took(&written_and_read(lines, 4)), lines * NEAR + elsewhere * FAR);
+}
+
+#[test]
+fn what_is_written_takes_a_place_at_home_and_one_with_its_writer() {
+    // All lines of one part: half of them are at home there, and the others' copies fill it up.
+    let run = written_and_read(LINES, 1);
+    assert_eq!((last(&run).hits, last(&run).dram_read), (LINES, 0));
+    // A set more, and its lines drive each other out of the writer's part; at home there is room.
+    let run = written_and_read(LINES + 2, 1);
+    assert!(last_took(&run) > (LINES + 2) * NEAR);
+}
+
+#[test]
+fn of_a_set_with_too_many_dirty_lines_the_oldest_is_written_back_and_stays() {
+    let mut device = device();
+    device.l2.dirty_ways = 1;
+    // Two lines of each set are at home in each part.
+    let write = Access { write: true, ..access(Pattern::Stream { bytes: LINES * LINE }) };
+    let run = run(&device, [(1, write), (1, chase(LINES, LINES))]);
+    assert_eq!(run.l2.traffic[0].dram_written, LINES / 2 * LINE);
+    assert_eq!((last(&run).hits, last(&run).dram_written), (LINES, 0));
+}
+
+#[test]
+fn dirty_lines_are_driven_out_no_faster_than_the_way_to_dram_takes_them() {
+    let driven_out = |bytes_per_ns: f64| {
+        let mut device = device();
+        device.l2.write_back_bandwidth_gb_s = bytes_per_ns;
+        let run = run(&device, written_then_driven_out(LINES * LINE));
+        assert_eq!(last(&run).dram_read, 2 * LINES * 32);
+        (last(&run).dram_written, last_took(&run) as f64)
+    };
+    assert_eq!(driven_out(0.0).0, 0);
+    assert_eq!(driven_out(1e9).0, LINES * LINE);
+    // Half a line in what a load takes at least; and what it may put off, a microsecond of it.
+    let rate = 0.5 * LINE as f64 / (NEAR + DRAM) as f64;
+    let (bytes, time) = driven_out(rate);
+    assert!((0.5 * rate * time..=rate * (time + 1000.0)).contains(&(bytes as f64)), "{bytes} in {time}");
+}
