@@ -12,9 +12,12 @@ const APART: u64 = 24;
 /// Turns of each warp before measuring begins, and the most cycles until then.
 const WARM_TURNS: u64 = 4;
 const WARM_CYCLES: u64 = 8_000;
-/// Turns of each warp that are measured, and the fewest cycles; the most are the caller's to say.
+/// Turns of a warp that are measured, on average, and the fewest cycles: more where fewer warps have to be stepped.
 const TURNS: u64 = 24;
 pub(super) const LEAST_CYCLES: u64 = 4_000;
+const WARP_CYCLES: u64 = 64 * LEAST_CYCLES;
+/// The most cycles are the caller's to say, but no fewer than so many turns take a lone warp.
+const WHOLE_TURNS: f64 = 3.0;
 /// How often is looked whether a stretch is long enough.
 const STEP: u64 = LEAST_CYCLES / 4;
 /// When latencies are longer than [`LEAST_CYCLES`], or no warp ends a turn, measuring goes on until each warp has made so many
@@ -27,11 +30,12 @@ const LEAST_RATE: f64 = 1e-9;
 
 /// Warps of one CTA get on together if the fastest is not faster than the slowest by more than this share, or by so many
 /// standard errors of what was measured.
-const ALIKE: f64 = 0.05;
-const ERRORS: f64 = 2.0;
+const ALIKE: f64 = 0.1;
+const ERRORS: f64 = 5.0;
 
-/// Measures how `squads` get on beside each other, in up to `most` cycles if no latency is longer.
-pub(super) fn measure(blank: &Core, steady: &Steady, squads: &[Squad], most: u64, rates: &mut Vec<Rate>) {
+/// Measures how `squads` get on beside each other, in up to `most` cycles if no latency is longer: the cycles of warps that
+/// this took.
+pub(super) fn measure(blank: &Core, steady: &Steady, squads: &[Squad], most: u64, rates: &mut Vec<Rate>) -> u64 {
     let code = &steady.code;
     let mut core = blank.clone();
     let mut begun = 0;
@@ -55,12 +59,19 @@ pub(super) fn measure(blank: &Core, steady: &Steady, squads: &[Squad], most: u64
     }
     let from = core.now();
     core.count_from_here();
+    let alone = squads.iter().map(|squad| steady.alone[squad.program as usize]).fold(0.0, f64::max);
+    let most = most.max((WHOLE_TURNS * alone) as u64);
+    let few = |core: &Core| {
+        let (turns, warps) = core.warps().fold((0, 0), |(turns, warps), warp| (turns + warp.turns, warps + 1));
+        turns < TURNS * warps
+    };
     // Instructions of each warp up to some times, to see in the middle of the stretch what it had done by then.
     let mut seen: Vec<(u64, Vec<u64>)> = Vec::new();
     let look = |core: &Core, seen: &mut Vec<(u64, Vec<u64>)>| {
         seen.push((core.now() - from, core.warps().map(|warp| warp.issued).collect()));
     };
-    while core.now() < from + LEAST_CYCLES || (least(&core) < TURNS && core.now() < from + most) {
+    let least_cycles = (WARP_CYCLES / core.warps().count() as u64).clamp(LEAST_CYCLES, most);
+    while core.now() < from + least_cycles || (few(&core) && core.now() < from + most) {
         ahead(&mut core, STEP);
         look(&core, &mut seen);
     }
@@ -91,8 +102,9 @@ pub(super) fn measure(blank: &Core, steady: &Steady, squads: &[Squad], most: u64
             }
             !its
         });
-        stretch.rates(at, squad.program as usize, own, rates);
+        stretch.rates(at, squad.program as usize, &own, rates);
     }
+    core.now() * core.warps().count() as u64
 }
 
 /// What was measured.
@@ -106,9 +118,9 @@ struct Stretch<'a> {
 
 impl Stretch<'_> {
     /// The rates of a squad's warps: one for those that get on alike.
-    fn rates(&self, at: usize, program: usize, warps: Vec<(usize, &Warp)>, rates: &mut Vec<Rate>) {
+    fn rates(&self, at: usize, program: usize, warps: &[(usize, &Warp)], rates: &mut Vec<Rate>) {
         let turn = self.steady.turn[program];
-        let alike = if self.steady.together[program] { f64::INFINITY } else { self.alike(&warps) };
+        let alike = if self.steady.together[program] { f64::INFINITY } else { self.alike(warps) };
         let mut by_rate: Vec<(f64, &Warp)> =
             warps.iter().map(|&(_, warp)| (warp.rate(self.core.now(), self.elapsed, turn), warp)).collect();
         by_rate.sort_by(|one, other| one.0.total_cmp(&other.0));

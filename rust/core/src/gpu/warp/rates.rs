@@ -14,10 +14,10 @@ use crate::workload::warps::MAX_DEPTH;
 
 /// The most cycles for which a set is measured whose warps take long for their turns.
 const MOST_CYCLES: u64 = 32_000;
-/// The most sets that are measured for longer than [`LEAST_CYCLES`], and that are told apart by the order of arrival and by
-/// which warps of a CTA have ended.
-const LONG: usize = 64;
-const ORDERED: usize = 256;
+/// Once so many cycles of warps have been stepped, sets are measured for no longer than necessary; and once so many, they are
+/// no more told apart by the order of arrival and by which warps of a CTA have ended.
+const LONG: u64 = 64_000_000;
+const ORDERED: u64 = 128_000_000;
 
 /// How some warps of a squad get on beside the others.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +36,8 @@ pub(super) struct Rate {
 pub(super) struct Rates {
     blank: Core,
     steady: Steady,
+    /// Cycles of warps that have been stepped.
+    stepped: u64,
     known: BTreeMap<Vec<Squad>, Vec<Rate>>,
     /// The same for sets that are told apart no further than by the programs of their CTAs.
     coarse: BTreeMap<Vec<Squad>, Vec<Rate>>,
@@ -43,7 +45,12 @@ pub(super) struct Rates {
 
 impl Rates {
     pub(super) fn new(device: &Device, steady: Steady) -> Self {
-        Self { blank: Core::new(device), steady, known: BTreeMap::new(), coarse: BTreeMap::new() }
+        Self { blank: Core::new(device), steady, stepped: 0, known: BTreeMap::new(), coarse: BTreeMap::new() }
+    }
+
+    /// Whether so many sets came up that no more are told apart: then warps of a CTA should get on together.
+    pub(super) fn is_full(&self) -> bool {
+        self.stepped >= ORDERED
     }
 
     /// The rates of `squads`, those of the oldest CTA first, in that order; there may be several for one squad.
@@ -55,9 +62,9 @@ impl Rates {
         if let Some(known) = self.known.get(squads) {
             return rates.extend(known);
         }
-        if self.known.len() < ORDERED {
-            let most = if self.known.len() < LONG { MOST_CYCLES } else { LEAST_CYCLES };
-            measure(&self.blank, &self.steady, squads, most, rates);
+        if !self.is_full() {
+            let most = if self.stepped < LONG { MOST_CYCLES } else { LEAST_CYCLES };
+            self.stepped += measure(&self.blank, &self.steady, squads, most, rates);
             self.known.insert(squads.to_vec(), rates.clone());
             return;
         }

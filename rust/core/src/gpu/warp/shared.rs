@@ -59,6 +59,8 @@ struct Resident {
 struct Group {
     warps: WarpSet,
     cursor: Cursor,
+    /// Steps that it has begun.
+    steps: u64,
     work: Work,
     /// When this is done, as things are.
     due: Time,
@@ -107,7 +109,7 @@ impl Shared {
         states[State::NoInstruction as usize] = startup.0 as f64 / self.cycle_ps * f64::from(warps);
         launch_of(launches, kernel).add(&states, 1.0);
         let all = WarpSet::all(warps);
-        let group = Group { warps: all, cursor: Cursor::default(), work: Work::Delay, due: now + startup };
+        let group = Group { warps: all, cursor: Cursor::default(), steps: 0, work: Work::Delay, due: now + startup };
         let first = sm.emptiest(self.sub_partitions);
         sm.residents.push(Resident { place, kernel, plan: program as usize, warps, first, groups: vec![group] });
         self.settle(place.sm(), now, launches, None);
@@ -134,8 +136,9 @@ impl Shared {
         mut ended: Option<&mut Vec<Ended>>,
     ) {
         let sm = &mut self.sms[id];
+        let in_step = self.rates.is_full();
         sm.residents.retain_mut(|resident| {
-            resident.go_on(&self.plans[resident.plan], now, self.cycle_ps, launches);
+            resident.go_on(&self.plans[resident.plan], in_step, now, self.cycle_ps, launches);
             if !resident.groups.is_empty() {
                 return true;
             }
@@ -234,26 +237,43 @@ impl Sm {
 }
 
 impl Resident {
-    /// Lets its groups go on that have done what they did by `now`; none are left at its end.
+    /// Lets its groups go on that have done what they did by `now`; none are left at its end. If they are to be `in_step`, each
+    /// waits for the others before every step.
     fn go_on(
         &mut self,
         plan: &[Step],
+        in_step: bool,
         now: Time,
         cycle_ps: f64,
         launches: &mut IdVec<KernelId, Option<Launch<'_>>>,
     ) {
+        let launch = launch_of(launches, self.kernel);
         loop {
             for group in &mut self.groups {
                 while group.is_done(now) {
-                    group.begin_next(plan, self.warps, now, cycle_ps, launch_of(launches, self.kernel));
+                    if (in_step || group.is_before_barrier(plan)) && group.warps != WarpSet::all(self.warps) {
+                        (group.work, group.due) = (Work::Barrier, Time::MAX);
+                    } else {
+                        group.begin_next(plan, self.warps, now, cycle_ps, launch);
+                    }
                 }
             }
             self.groups.retain(|group| !matches!(group.work, Work::Ended));
             if self.groups.is_empty() || self.groups.iter().any(|group| !matches!(group.work, Work::Barrier)) {
                 return;
             }
-            self.groups.truncate(1);
-            self.groups[0] = Group { warps: WarpSet::all(self.warps), work: Work::Delay, due: now, ..self.groups[0] };
+            // They were not always in step: who is behind goes first.
+            let (first, last) = self.groups.iter().fold((u64::MAX, 0), |(first, last), group| {
+                (first.min(group.steps), last.max(group.steps))
+            });
+            if first == last {
+                self.groups.truncate(1);
+                self.groups[0] = Group { warps: WarpSet::all(self.warps), work: Work::Delay, due: now, ..self.groups[0] };
+                continue;
+            }
+            for group in self.groups.iter_mut().filter(|group| group.steps == first) {
+                group.begin_next(plan, self.warps, now, cycle_ps, launch);
+            }
         }
     }
 }
@@ -264,21 +284,14 @@ impl Group {
         (self.due <= now || nearly) && !matches!(self.work, Work::Ended)
     }
 
-    /// Goes over to the next step, or waits for the CTA's other warps before it.
+    fn is_before_barrier(&self, plan: &[Step]) -> bool {
+        let mut cursor = self.cursor;
+        matches!(cursor.next(plan), Some(Step::Delay { together: true, .. } | Step::Steady { together: true, .. }))
+    }
+
     fn begin_next(&mut self, plan: &[Step], warps: u32, now: Time, cycle_ps: f64, launch: &mut Launch<'_>) {
-        let before = self.cursor;
-        let step = self.cursor.next(plan);
-        let together = match step {
-            Some(Step::Delay { together, .. } | Step::Steady { together, .. }) => together,
-            _ => false,
-        };
-        if together && self.warps != WarpSet::all(warps) {
-            self.cursor = before;
-            self.work = Work::Barrier;
-            self.due = Time::MAX;
-            return;
-        }
-        match step {
+        self.steps += 1;
+        match self.cursor.next(plan) {
             None => self.work = Work::Ended,
             Some(Step::Delay { cycles, states, .. }) => {
                 let share = f64::from(self.warps.count(warps)) / f64::from(warps);

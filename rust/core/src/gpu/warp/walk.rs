@@ -171,7 +171,7 @@ impl Warp {
     pub(super) fn rate(&self, now: u64, elapsed: u64, turn: u64) -> f64 {
         /// From so many turns on, the time between the first end of one and the last tells more than instructions do, if the
         /// warp still gets on as it did.
-        const ENOUGH: u64 = 4;
+        const ENOUGH: u64 = 2;
         let turns = self.turns.saturating_sub(1);
         let (in_turns, idle) = (self.last_turn - self.first_turn, now.saturating_sub(self.last_turn));
         if turns >= ENOUGH && in_turns > 0 && idle * turns < 2 * in_turns {
