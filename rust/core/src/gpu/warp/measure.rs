@@ -137,8 +137,23 @@ impl Stretch<'_> {
                 set.insert(warp.id.warp);
                 states.add(&warp.states);
             }
-            rates.push(Rate { squad: at, warps: set, turns, states: shares(states, turns * count * turn as f64, count) });
+            let varies = self.varies(same, turns, &states);
+            let states = shares(states, turns * count * turn as f64, count);
+            rates.push(Rate { squad: at, warps: set, turns, varies, states });
         }
+    }
+
+    /// The variance of the time of a turn, if these warps differ by chance. Only loads take by chance more or less; what a warp
+    /// loses to others it makes up for when they have ended.
+    fn varies(&self, warps: &[(f64, &Warp)], mean: f64, states: &States) -> f64 {
+        if warps.len() < 2 || mean <= LEAST_RATE {
+            return 0.0;
+        }
+        let squares = warps.iter().map(|(rate, _)| (rate - mean).powi(2)).sum::<f64>();
+        let share = squares / (warps.len() - 1) as f64 / (mean * mean);
+        // The mean of so many turns varies by as much less.
+        let of_loads = states.0[State::LongScoreboard as usize] as f64 / states.total().max(1) as f64;
+        share * of_loads.powi(2) * (mean * self.elapsed as f64) / (mean * mean)
     }
 
     /// By how much warps that are treated alike may differ: what differs between the two halves of the stretch is chance.

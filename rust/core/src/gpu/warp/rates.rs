@@ -27,6 +27,8 @@ pub(super) struct Rate {
     pub(super) warps: WarpSet,
     /// Turns a cycle.
     pub(super) turns: f64,
+    /// By how much the time of a turn varies from warp to warp by chance: its variance, in square cycles.
+    pub(super) varies: f64,
     /// Warps in each state, on average.
     pub(super) states: [f64; STATES],
 }
@@ -97,15 +99,17 @@ impl Rates {
     /// One rate for all warps of a squad, of those of its parts.
     fn whole(&self, squads: &[Squad], parts: &[Rate]) -> Rate {
         let warps = self.steady.warps[squads[parts[0].squad].program as usize];
-        let mut whole = Rate { turns: 0.0, states: [0.0; STATES], ..parts[0] };
+        let mut whole = Rate { turns: 0.0, varies: 0.0, states: [0.0; STATES], ..parts[0] };
         let mut count = 0.0;
         for part in parts {
             let own = f64::from(part.warps.count(warps));
             count += own;
             whole.turns += own * part.turns;
+            whole.varies += own * part.varies;
             whole.states.iter_mut().zip(part.states).for_each(|(sum, state)| *sum += state);
         }
         whole.turns /= count;
+        whole.varies /= count;
         whole
     }
 }

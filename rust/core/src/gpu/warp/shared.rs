@@ -61,6 +61,8 @@ struct Group {
     cursor: Cursor,
     /// Steps that it has begun.
     steps: u64,
+    /// By how much its warps have come apart by chance: the variance of when they are where it is, in square cycles.
+    apart: f64,
     work: Work,
     /// When this is done, as things are.
     due: Time,
@@ -109,7 +111,7 @@ impl Shared {
         states[State::NoInstruction as usize] = startup.0 as f64 / self.cycle_ps * f64::from(warps);
         launch_of(launches, kernel).add(&states, 1.0);
         let all = WarpSet::all(warps);
-        let group = Group { warps: all, cursor: Cursor::default(), steps: 0, work: Work::Delay, due: now + startup };
+        let group = Group { warps: all, cursor: Cursor::default(), steps: 0, apart: 0.0, work: Work::Delay, due: now + startup };
         let first = sm.emptiest(self.sub_partitions);
         sm.residents.push(Resident { place, kernel, plan: program as usize, warps, first, groups: vec![group] });
         self.settle(place.sm(), now, launches, None);
@@ -162,7 +164,9 @@ impl Sm {
             for group in &mut resident.groups {
                 match &mut group.work {
                     Work::Steady { left, rate, .. } => {
-                        *left = (*left - rate.turns * cycles).max(0.0);
+                        let turns = (rate.turns * cycles).min(*left);
+                        *left -= turns;
+                        group.apart += turns * rate.varies;
                         launch.add(&rate.states, cycles);
                     }
                     Work::Barrier => {
@@ -251,7 +255,10 @@ impl Resident {
         loop {
             for group in &mut self.groups {
                 while group.is_done(now) {
-                    if (in_step || group.is_before_barrier(plan)) && group.warps != WarpSet::all(self.warps) {
+                    let meets = group.meets_others(plan);
+                    if meets && group.apart > 0.0 {
+                        group.wait_for_slowest(self.warps, now, cycle_ps, launch);
+                    } else if (in_step || meets) && group.warps != WarpSet::all(self.warps) && !group.is_at_end(plan) {
                         (group.work, group.due) = (Work::Barrier, Time::MAX);
                     } else {
                         group.begin_next(plan, self.warps, now, cycle_ps, launch);
@@ -284,11 +291,29 @@ impl Group {
         (self.due <= now || nearly) && !matches!(self.work, Work::Ended)
     }
 
-    fn is_before_barrier(&self, plan: &[Step]) -> bool {
+    /// Whether it has come to a barrier, or to its end.
+    fn meets_others(&self, plan: &[Step]) -> bool {
         let mut cursor = self.cursor;
-        matches!(cursor.next(plan), Some(Step::Delay { together: true, .. } | Step::Steady { together: true, .. }))
+        matches!(cursor.next(plan), None | Some(Step::Delay { together: true, .. } | Step::Steady { together: true, .. }))
     }
 
+    fn is_at_end(&self, plan: &[Step]) -> bool {
+        let mut cursor = self.cursor;
+        cursor.next(plan).is_none()
+    }
+
+    /// Waits for the one of its warps that chance has kept back most.
+    fn wait_for_slowest(&mut self, warps: u32, now: Time, cycle_ps: f64, launch: &mut Launch<'_>) {
+        let count = self.warps.count(warps);
+        let cycles = latest(count) * std::mem::take(&mut self.apart).sqrt();
+        let mut states = [0.0; STATES];
+        states[State::Barrier as usize] = f64::from(count);
+        launch.add(&states, cycles);
+        self.work = Work::Delay;
+        self.due = now + Time((cycles * cycle_ps).round() as u64);
+    }
+
+    /// Goes over to the next step.
     fn begin_next(&mut self, plan: &[Step], warps: u32, now: Time, cycle_ps: f64, launch: &mut Launch<'_>) {
         self.steps += 1;
         match self.cursor.next(plan) {
@@ -300,7 +325,7 @@ impl Group {
                 self.due = now + Time((cycles * cycle_ps).round() as u64);
             }
             Some(Step::Steady { program, turns, .. }) => {
-                let rate = Rate { squad: 0, warps: self.warps, turns: 0.0, states: [0.0; STATES] };
+                let rate = Rate { squad: 0, warps: self.warps, turns: 0.0, varies: 0.0, states: [0.0; STATES] };
                 self.work = Work::Steady { program, turns, left: turns, rate };
                 self.due = Time::MAX;
             }
@@ -317,4 +342,13 @@ impl Group {
             self.due = Time(due as u64).min(Time::HORIZON);
         }
     }
+}
+
+/// By how many standard deviations the latest of so many independent arrivals is behind their mean, if each is normal: Harter
+/// (1961), between doublings along a straight line.
+fn latest(arrivals: u32) -> f64 {
+    const DOUBLINGS: [f64; 7] = [0.0, 0.5642, 1.0294, 1.4236, 1.7660, 2.0697, 2.3437];
+    let doublings = (arrivals.max(1).ilog2() as usize).min(DOUBLINGS.len() - 2);
+    let beyond = f64::from(arrivals) / f64::from(1_u32 << doublings) - 1.0;
+    DOUBLINGS[doublings] + (DOUBLINGS[doublings + 1] - DOUBLINGS[doublings]) * beyond.clamp(0.0, 1.0)
 }
