@@ -70,7 +70,7 @@ pub(super) fn measure(blank: &Core, steady: &Steady, squads: &[Squad], most: u64
     let look = |core: &Core, seen: &mut Vec<(u64, Vec<u64>)>| {
         seen.push((core.now() - from, core.warps().map(|warp| warp.issued).collect()));
     };
-    let least_cycles = (WARP_CYCLES / core.warps().count() as u64).clamp(LEAST_CYCLES, most);
+    let least_cycles = (WARP_CYCLES / core.warps().count() as u64).clamp(LEAST_CYCLES, 8 * most);
     while core.now() < from + least_cycles || (few(&core) && core.now() < from + most) {
         ahead(&mut core, STEP);
         look(&core, &mut seen);
@@ -146,14 +146,16 @@ impl Stretch<'_> {
     /// The variance of the time of a turn, if these warps differ by chance. Only loads take by chance more or less; what a warp
     /// loses to others it makes up for when they have ended.
     fn varies(&self, warps: &[(f64, &Warp)], mean: f64, states: &States) -> f64 {
-        if warps.len() < 2 || mean <= LEAST_RATE {
+        if warps.len() < 2 || mean <= LEAST_RATE || states.0[State::LongScoreboard as usize] == 0 {
             return 0.0;
         }
         let squares = warps.iter().map(|(rate, _)| (rate - mean).powi(2)).sum::<f64>();
         let share = squares / (warps.len() - 1) as f64 / (mean * mean);
         // The mean of so many turns varies by as much less.
-        let of_loads = states.0[State::LongScoreboard as usize] as f64 / states.total().max(1) as f64;
-        share * of_loads.powi(2) * (mean * self.elapsed as f64) / (mean * mean)
+        let others = [State::NotSelected, State::MathPipeThrottle, State::MioThrottle];
+        let of_others = others.iter().map(|&state| states.0[state as usize]).sum::<u64>();
+        let own = 1.0 - of_others as f64 / states.total().max(1) as f64;
+        share * own.powi(2) * (mean * self.elapsed as f64) / (mean * mean)
     }
 
     /// By how much warps that are treated alike may differ: what differs between the two halves of the stretch is chance.
