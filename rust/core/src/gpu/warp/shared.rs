@@ -72,7 +72,12 @@ struct Group {
 #[derive(Clone, Copy, Debug)]
 enum Work {
     /// Turns of a steady program, how many of them are left, and how they get on.
-    Steady { program: u32, turns: f64, left: f64, rate: Rate },
+    Steady {
+        program: u32,
+        turns: f64,
+        left: f64,
+        rate: Rate,
+    },
     /// They wait, whatever the others do.
     Delay,
     /// They wait for the other warps of the CTA.
@@ -111,7 +116,14 @@ impl Shared {
         states[State::NoInstruction as usize] = startup.0 as f64 / self.cycle_ps * f64::from(warps);
         launch_of(launches, kernel).add(&states, 1.0);
         let all = WarpSet::all(warps);
-        let group = Group { warps: all, cursor: Cursor::default(), steps: 0, apart: 0.0, work: Work::Delay, due: now + startup };
+        let group = Group {
+            warps: all,
+            cursor: Cursor::default(),
+            steps: 0,
+            apart: 0.0,
+            work: Work::Delay,
+            due: now + startup,
+        };
         let first = sm.emptiest(self.sub_partitions);
         sm.residents.push(Resident { place, kernel, plan: program as usize, warps, first, groups: vec![group] });
         self.settle(place.sm(), now, launches, None);
@@ -270,12 +282,14 @@ impl Resident {
                 return;
             }
             // They were not always in step: who is behind goes first.
-            let (first, last) = self.groups.iter().fold((u64::MAX, 0), |(first, last), group| {
-                (first.min(group.steps), last.max(group.steps))
-            });
+            let (first, last) = self
+                .groups
+                .iter()
+                .fold((u64::MAX, 0), |(first, last), group| (first.min(group.steps), last.max(group.steps)));
             if first == last {
                 self.groups.truncate(1);
-                self.groups[0] = Group { warps: WarpSet::all(self.warps), work: Work::Delay, due: now, ..self.groups[0] };
+                self.groups[0] =
+                    Group { warps: WarpSet::all(self.warps), work: Work::Delay, due: now, ..self.groups[0] };
                 continue;
             }
             for group in self.groups.iter_mut().filter(|group| group.steps == first) {
@@ -294,7 +308,10 @@ impl Group {
     /// Whether it has come to a barrier, or to its end.
     fn meets_others(&self, plan: &[Step]) -> bool {
         let mut cursor = self.cursor;
-        matches!(cursor.next(plan), None | Some(Step::Delay { together: true, .. } | Step::Steady { together: true, .. }))
+        matches!(
+            cursor.next(plan),
+            None | Some(Step::Delay { together: true, .. } | Step::Steady { together: true, .. })
+        )
     }
 
     fn is_at_end(&self, plan: &[Step]) -> bool {
@@ -351,4 +368,18 @@ fn latest(arrivals: u32) -> f64 {
     let doublings = (arrivals.max(1).ilog2() as usize).min(DOUBLINGS.len() - 2);
     let beyond = f64::from(arrivals) / f64::from(1_u32 << doublings) - 1.0;
     DOUBLINGS[doublings] + (DOUBLINGS[doublings + 1] - DOUBLINGS[doublings]) * beyond.clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_of_more_arrivals_is_later() {
+        assert_eq!((latest(0), latest(1)), (0.0, 0.0));
+        assert!((latest(8) - 1.4236).abs() < 1e-9 && (latest(32) - 2.0697).abs() < 1e-9);
+        let all: Vec<f64> = (1..=64).map(latest).collect();
+        assert!(all.is_sorted(), "{all:?}");
+        assert!((latest(3) - 0.8463).abs() < 0.06, "as exactly known for three");
+    }
 }
