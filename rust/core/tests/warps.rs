@@ -367,10 +367,15 @@ fn warps_that_are_ahead_wait_at_the_next_barrier() {
 fn a_cta_ends_with_the_warp_whose_loads_took_longest() {
     let device = one_sm();
     let far = Segment::Load { instructions: 1, bytes: 128, from: Source::FootprintBytes(1 << 30), wait: true };
-    for count in [20, 60, 240] {
-        let [rates, exact] = in_both(&device, &kernel(1, 8, vec![turns(count, vec![far.clone(), chain(20, 1)])]));
-        assert!((rates / exact - 1.0).abs() < 0.02, "{rates}, exactly {exact}: {count} turns");
-    }
+    // What chance did in one run says little: on average over some.
+    let runs = [20, 60, 240].into_iter().flat_map(|count| [8, 16].map(|warps| (count, warps)));
+    let ratio = |(count, warps)| {
+        let [rates, exact] = in_both(&device, &kernel(1, warps, vec![turns(count, vec![far.clone(), chain(20, 1)])]));
+        rates / exact
+    };
+    let ratios: Vec<f64> = runs.map(ratio).collect();
+    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+    assert!((mean - 1.0).abs() < 0.015, "{ratios:?}");
 }
 
 #[test]
