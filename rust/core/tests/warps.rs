@@ -298,26 +298,84 @@ impl Draws {
 }
 
 #[test]
-fn shared_rates_are_within_three_percent_of_exact_on_nine_of_ten_random_programs() {
+fn shared_rates_are_within_three_percent_of_exact_on_random_programs_under_any_policy() {
     let mut draws = Draws(88_172_645_463_325_252);
-    let policies = [IssuePolicy::GreedyOldestCta, IssuePolicy::GreedyOldestCta, IssuePolicy::LooseRoundRobin];
     let mut errors: Vec<f64> = (0..60)
         .map(|_| {
-            let device = with(draws.of(&policies));
-            let warps = draws.of(&[1, 2, 4, 8, 16]);
+            let device = with(draws.of(&POLICIES));
+            let warps = draws.of(&[1, 2, 3, 4, 6, 8, 12, 16]);
             let ctas = 1 + draws.below(u64::from((64 / warps).min(8))) as u32;
             let program = draws.program();
-            let [rates, exact] =
-                BOTH.map(|issue| mean_cycles(&device, &of(&device, kernel(ctas, warps, program.clone()), issue)));
+            let [rates, exact] = in_both(&device, &kernel(ctas, warps, program));
             (rates / exact - 1.0).abs()
         })
         .collect();
     errors.sort_by(f64::total_cmp);
     let mean = errors.iter().sum::<f64>() / errors.len() as f64;
-    println!("mean {mean:.4}, 54th of 60 {:.4}, worst {:.4}", errors[53], errors[59]);
-    assert!(mean < 0.012, "{mean}");
-    assert!(errors[53] < 0.03, "{errors:?}");
-    assert!(errors[59] < 0.15, "{errors:?}");
+    println!("mean {mean:.4}, 57th of 60 {:.4}, worst {:.4}", errors[56], errors[59]);
+    assert!(mean < 0.01, "{mean}");
+    assert!(errors[56] < 0.03, "{errors:?}");
+    assert!(errors[59] < 0.09, "{errors:?}");
+}
+
+/// Mean CTA times by rates and exactly.
+fn in_both(device: &Device, kernel: &Kernel) -> [f64; 2] {
+    BOTH.map(|issue| mean_cycles(device, &of(device, kernel.clone(), issue)))
+}
+
+#[test]
+fn sub_partitions_with_fewer_warps_of_a_cta_get_ahead_of_the_others() {
+    let device = one_sm();
+    for (ctas, warps, chains) in [(8, 3, 2), (8, 6, 2), (4, 6, 4), (4, 3, 3), (8, 1, 1), (5, 7, 1)] {
+        let kernel = kernel(ctas, warps, vec![turns(150, vec![chain(60, chains)])]);
+        let [rates, exact] = BOTH.map(|issue| of(&device, kernel.clone(), issue));
+        for of in [mean_cycles, |_: &Device, records: &Records| records.makespan.0 as f64] {
+            let (rates, exact) = (of(&device, &rates), of(&device, &exact));
+            assert!(
+                (rates / exact - 1.0).abs() < 0.02,
+                "{rates}, exactly {exact}: {ctas} CTAs of {warps}, {chains} chains"
+            );
+        }
+    }
+}
+
+#[test]
+fn warps_that_a_policy_prefers_leave_the_others_less_to_hide_latencies_behind() {
+    let body = vec![load(400.0), chain(100, 2)];
+    for policy in [IssuePolicy::GreedyThenOldest, IssuePolicy::OldestFirst] {
+        let device = with(policy);
+        let [rates, exact] = in_both(&device, &kernel(1, 16, vec![turns(100, body.clone())]));
+        assert!((rates / exact - 1.0).abs() < 0.02, "{policy:?}: {rates}, exactly {exact}");
+    }
+}
+
+#[test]
+fn warps_that_are_ahead_wait_at_the_next_barrier() {
+    let device = with(IssuePolicy::OldestFirst);
+    let program =
+        vec![turns(100, vec![chain(64, 4)]), Segment::Barrier, turns(100, vec![chain(40, 1), Segment::Barrier])];
+    for warps in [6, 16] {
+        let kernel = kernel(1, warps, program.clone());
+        let [rates, exact] = in_both(&device, &kernel);
+        assert!((rates / exact - 1.0).abs() < 0.02, "{rates}, exactly {exact}: {warps} warps");
+        let waits = BOTH.map(|issue| of(&device, kernel.clone(), issue).warps.cycles[0][State::Barrier as usize]);
+        assert!((waits[0] / waits[1] - 1.0).abs() < 0.1, "{waits:?} cycles at barriers: {warps} warps");
+    }
+}
+
+#[test]
+fn a_cta_ends_with_the_warp_whose_loads_took_longest() {
+    let device = one_sm();
+    let far = Segment::Load { instructions: 1, bytes: 128, from: Source::FootprintBytes(1 << 30), wait: true };
+    // What chance did in one run says little: on average over some.
+    let runs = [20, 60, 240].into_iter().flat_map(|count| [8, 16].map(|warps| (count, warps)));
+    let ratio = |(count, warps)| {
+        let [rates, exact] = in_both(&device, &kernel(1, warps, vec![turns(count, vec![far.clone(), chain(20, 1)])]));
+        rates / exact
+    };
+    let ratios: Vec<f64> = runs.map(ratio).collect();
+    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+    assert!((mean - 1.0).abs() < 0.015, "{ratios:?}");
 }
 
 #[test]
