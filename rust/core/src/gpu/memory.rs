@@ -6,10 +6,11 @@
 
 use super::coalescer::Coalescer;
 use super::l2::{Address, Cache, Found, block_bytes, hash};
-use super::latency::{Timings, loaded};
+use super::latency::{Demand, Timings, loaded};
 use super::moves::{Launch, Moves, Uneven};
 use super::port::Port;
 use super::sm::Place;
+use super::streaming::Streams;
 use super::tiles::Tiling;
 use crate::device::Device;
 use crate::engine::Time;
@@ -47,6 +48,8 @@ pub(crate) struct Memory<'a> {
     log: Option<L2Log>,
     /// Only if the program has tiled kernels.
     pub(super) tiling: Option<Tiling>,
+    /// Only if the program has streaming kernels.
+    pub(super) streams: Option<Streams>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,15 +63,6 @@ struct Sm {
     /// The launch that ran here last, and when it may have its first data.
     launch: Option<KernelId>,
     warm: Time,
-}
-
-/// Bytes in flight, by what they wait for: their SM's port, L2, the fabric, DRAM.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Demand {
-    port: u32,
-    l2: u32,
-    fabric: u32,
-    dram: u32,
 }
 
 /// A CTA on its place.
@@ -115,6 +109,7 @@ impl<'a> Memory<'a> {
             .filter_map(|kernel| match &kernel.work {
                 Work::Access(access) => Some(access.pattern.alignment(kernel.threads())),
                 Work::Tiles(tiles) => Some(tiles.alignment()),
+                Work::Streaming(stream) => Some(stream.alignment(kernel.threads())),
                 _ => None,
             })
             .min()?;
@@ -132,6 +127,7 @@ impl<'a> Memory<'a> {
         } else {
             launches.values_mut().flatten().for_each(|launch| launch.read_once = false);
         }
+        let any = |of: fn(&Work) -> bool| program.kernels.iter().any(|kernel| of(&kernel.work));
         let cache = Cache::new(&device.l2, block_bytes, options.seed);
         let coalescer = || Coalescer::new(&device.l2, block_bytes, cache.geometry().blocks_per_page());
         let mut sms = IdVec::filled(
@@ -160,11 +156,8 @@ impl<'a> Memory<'a> {
             written_back: Time::ZERO,
             draws: 0,
             log,
-            tiling: program
-                .kernels
-                .iter()
-                .any(|kernel| matches!(kernel.work, Work::Tiles(_)))
-                .then(|| Tiling::new(device.sm_count(), places)),
+            tiling: any(|work| matches!(work, Work::Tiles(_))).then(|| Tiling::new(device.sm_count(), places)),
+            streams: any(|work| matches!(work, Work::Streaming(_))).then(|| Streams::new(device.sm_count(), places)),
         })
     }
 
@@ -186,7 +179,11 @@ impl<'a> Memory<'a> {
 
     /// What a CTA on `place` had in flight has come: when that of its next iteration will have; none if it has ended.
     pub(crate) fn next(&mut self, kernel: KernelId, cta: u32, place: Place, now: Time) -> Option<Time> {
-        let Moves::Walk(walk) = &self.launch(kernel).moves else { return self.next_of_tiles(kernel, cta, place, now) };
+        let walk = match &self.launch(kernel).moves {
+            Moves::Walk(walk) => walk,
+            Moves::Tiles(_) => return self.next_of_tiles(kernel, cta, place, now),
+            Moves::Stream(_) => return self.next_of_stream(kernel, cta, place, now),
+        };
         let mut state = self.ctas[place.0 as usize];
         let begins = !state.started;
         if begins {
@@ -205,11 +202,12 @@ impl<'a> Memory<'a> {
             self.ctas[place.0 as usize] = Cta::default();
             return None;
         };
-        let Launch { write, finish, .. } = *self.launch(kernel);
+        let Launch { write, buffer, overhead, finish, .. } = *self.launch(kernel);
         let (done, demand) = if write {
-            (self.store(kernel, place.sm(), bytes, now), Demand::default())
+            let turn = Time((overhead * self.timings.cycle_ps + 0.5) as u64);
+            (self.store(kernel, place.sm(), buffer, bytes, now).max(now + turn), Demand::default())
         } else {
-            self.load(kernel, place, bytes, now)
+            self.load(kernel, place, buffer, bytes, now)
         };
         let iteration = state.iteration + 1;
         self.ctas[place.0 as usize] = Cta { iteration, demand, ..state };
@@ -265,9 +263,16 @@ impl<'a> Memory<'a> {
     }
 
     /// Loads a run of bytes: when it is there, and what is in flight until then.
-    pub(super) fn load(&mut self, kernel: KernelId, place: Place, bytes: Bytes<'a>, now: Time) -> (Time, Demand) {
+    pub(super) fn load(
+        &mut self,
+        kernel: KernelId,
+        place: Place,
+        buffer: u16,
+        bytes: Bytes<'a>,
+        now: Time,
+    ) -> (Time, Demand) {
         let timings = self.timings;
-        let Launch { buffer, overhead, uneven, together, read_once, mut traffic, .. } = *self.launch(kernel);
+        let Launch { overhead, uneven, together, read_once, mut traffic, .. } = *self.launch(kernel);
         let Sm { part, gpc, demand, .. } = self.sms[place.sm()];
         let cycles = |cycles: f64| Time((cycles * timings.cycle_ps + 0.5) as u64);
         let alone = timings.near + overhead;
@@ -444,9 +449,9 @@ impl<'a> Memory<'a> {
         timings.near + latency + longer * (1.0 + uneven.later + uneven.spread * draw) - mean
     }
 
-    /// Stores are handed on: the next ones follow when the SM's port and L2 have taken these in, and DRAM what they drive out.
-    pub(super) fn store(&mut self, kernel: KernelId, sm: SmId, bytes: Bytes<'a>, now: Time) -> Time {
-        let Launch { buffer, overhead, mut traffic, .. } = *self.launch(kernel);
+    /// Stores are handed on: when the SM's port and L2 have taken them in, and DRAM what they drive out.
+    pub(super) fn store(&mut self, kernel: KernelId, sm: SmId, buffer: u16, bytes: Bytes<'a>, now: Time) -> Time {
+        let Launch { mut traffic, .. } = *self.launch(kernel);
         let before = traffic;
         let mut dram = 0;
         for (at, _) in self.blocks(buffer, bytes) {
@@ -465,6 +470,6 @@ impl<'a> Memory<'a> {
         *port = (*port).max(now) + through_port;
         let taken = self.stored.max(self.written_back).max(*port);
         self.counted(kernel, now, before, traffic);
-        taken.max(now + Time((overhead * self.timings.cycle_ps + 0.5) as u64))
+        taken
     }
 }

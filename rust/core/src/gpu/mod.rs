@@ -28,6 +28,7 @@ mod policy;
 mod port;
 mod sm;
 mod sync;
+mod streaming;
 mod tiles;
 mod warp;
 mod word;
