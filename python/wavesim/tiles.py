@@ -136,6 +136,12 @@ class Tiles(Editable, Spec):
         """The operations of the whole product, a multiply-add being two."""
         return 2 * self.m * self.n * self.k
 
+    @property
+    def output_offset_bytes(self) -> int:
+        """Where C begins in its buffer, behind the padded A and B."""
+        (rows, columns), (m, n, k) = self.grid, self.tile
+        return (rows * m + columns * n) * -(-self.k // k) * k * self.element_bytes
+
     def check_ctas(self, count: int, shared_memory: int) -> None:
         """See that a grid of ``count`` CTAs can do this; raises InvalidInput."""
         rows, columns = self.grid

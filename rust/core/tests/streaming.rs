@@ -32,7 +32,7 @@ fn device(sms: u16) -> Device {
 }
 
 fn array(bytes: u64, buffer: u16) -> Array {
-    Array { bytes, buffer, offset: 0 }
+    Array { bytes, buffer, offset_bytes: 0 }
 }
 
 /// Reads 4 bytes an element and stores as many.
@@ -132,7 +132,8 @@ fn a_cta_without_elements_ends_at_once() {
 
 #[test]
 fn a_kernel_finds_what_the_one_before_has_stored_where_it_says_that_this_lies() {
-    let reads = |buffer, offset| Streaming { inputs: vec![Array { offset, ..array(4, buffer) }], ..copy(4096) };
+    let reads =
+        |buffer, offset_bytes| Streaming { inputs: vec![Array { offset_bytes, ..array(4, buffer) }], ..copy(4096) };
     let stored = |work: Streaming| {
         let run = one_after_the_other(&device(4), vec![kernel(8, 128, copy(4096)), kernel(8, 128, work)]);
         (run.l2.traffic[1].hits, run.l2.traffic[1].dram_read)
@@ -166,6 +167,22 @@ fn a_kernel_takes_between_the_longer_of_its_memory_and_arithmetic_and_their_sum(
     assert!(ns(2000.0) < 1.02 * elements as f64 * 2000.0 / 16_896.0 / 1.98);
 }
 
+#[test]
+fn what_is_loaded_and_what_stores_drive_out_share_the_bandwidth_of_dram() {
+    let device = catalogue::device("h200").unwrap();
+    let took = |work: Streaming| {
+        let run = one_after_the_other(&device, vec![kernel(8 * 1056, 256, work)]);
+        let moved = run.l2.traffic[0];
+        let ns = run.kernels.end[0].since(run.kernels.start[0]).ns();
+        (ns, (moved.dram_read + moved.dram_written) as f64 / device.dram.bandwidth_gb_s)
+    };
+    let elements = 8 * 8 * 1024 * 1056;
+    let ((copied, dram), (read, _)) = (took(copy(elements)), took(reduction(elements)));
+    assert!((dram..1.1 * dram).contains(&copied), "{copied} {dram}");
+    // All is stored, and 31 MB of it are left in L2.
+    assert!(copied > 1.7 * read, "{copied} {read}");
+}
+
 fn refusal(work: Streaming) -> String {
     match simulate(&device(1), &Program::of(kernel(4, 128, work)), &[], &Options::default(), &mut || false) {
         Err(error @ Error::Invalid { .. }) => error.to_string(),
@@ -186,10 +203,12 @@ fn what_cannot_be_is_refused_with_its_field() {
     refused(|work| (work.inputs, work.outputs) = (vec![], vec![]), "inputs");
     refused(|work| work.inputs = vec![array(4, 0); 65], "inputs");
     refused(|work| work.inputs[0].bytes = 0, "inputs[0].bytes");
-    refused(|work| work.outputs.push(array(65_537, 0)), "outputs[1].bytes");
-    refused(|work| work.outputs[0].offset = 1 << 44, "outputs[0].offset");
+    refused(|work| work.outputs.push(array(4_097, 0)), "outputs[1].bytes");
+    refused(|work| work.outputs[0].offset_bytes = 1 << 44, "outputs[0].offset_bytes");
     refused(|work| work.result = Some(array(0, 0)), "result.bytes");
-    refused(|work| work.result = Some(Array { offset: u64::MAX, ..array(1, 0) }), "result.offset");
+    refused(|work| work.result = Some(array(65_537, 0)), "result.bytes");
+    refused(|work| work.thread_elements = Some(1025), "thread_elements");
+    refused(|work| work.result = Some(Array { offset_bytes: u64::MAX, ..array(1, 0) }), "result.offset_bytes");
     refused(|work| work.operations = -1.0, "operations");
     refused(|work| work.operations = f64::NAN, "operations");
     refused(|work| work.operations = f64::INFINITY, "operations");

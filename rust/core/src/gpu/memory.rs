@@ -41,8 +41,6 @@ pub(crate) struct Memory<'a> {
     fabric_demand: u64,
     /// When L2 has taken in all stores so far.
     stored: Time,
-    /// When DRAM has taken in all that stores have driven out.
-    written_back: Time,
     draws: u64,
     /// By slice and by window; only if the run keeps that.
     log: Option<L2Log>,
@@ -153,7 +151,6 @@ impl<'a> Memory<'a> {
             dram_demand: 0,
             fabric_demand: 0,
             stored: Time::ZERO,
-            written_back: Time::ZERO,
             draws: 0,
             log,
             tiling: any(|work| matches!(work, Work::Tiles(_))).then(|| Tiling::new(device.sm_count(), places)),
@@ -205,7 +202,8 @@ impl<'a> Memory<'a> {
         let Launch { write, buffer, overhead, finish, .. } = *self.launch(kernel);
         let (done, demand) = if write {
             let turn = Time((overhead * self.timings.cycle_ps + 0.5) as u64);
-            (self.store(kernel, place.sm(), buffer, bytes, now).max(now + turn), Demand::default())
+            let (taken, demand) = self.store(kernel, place.sm(), buffer, bytes, now);
+            (taken.max(now + turn), demand)
         } else {
             self.load(kernel, place, buffer, bytes, now)
         };
@@ -449,8 +447,16 @@ impl<'a> Memory<'a> {
         timings.near + latency + longer * (1.0 + uneven.later + uneven.spread * draw) - mean
     }
 
-    /// Stores are handed on: when the SM's port and L2 have taken them in, and DRAM what they drive out.
-    pub(super) fn store(&mut self, kernel: KernelId, sm: SmId, buffer: u16, bytes: Bytes<'a>, now: Time) -> Time {
+    /// Stores are handed on: when the SM's port and L2 have taken them in, and DRAM what they drive out, which is in flight until
+    /// then. There it shares the bandwidth with what is loaded.
+    pub(super) fn store(
+        &mut self,
+        kernel: KernelId,
+        sm: SmId,
+        buffer: u16,
+        bytes: Bytes<'a>,
+        now: Time,
+    ) -> (Time, Demand) {
         let Launch { mut traffic, .. } = *self.launch(kernel);
         let before = traffic;
         let mut dram = 0;
@@ -464,12 +470,14 @@ impl<'a> Memory<'a> {
         }
         let takes = |bytes: u64, ps_per_byte: f64| Time((bytes as f64 * ps_per_byte + 0.5) as u64);
         self.stored = self.stored.max(now) + takes(bytes.len, self.timings.store_ps_per_byte);
-        self.written_back = self.written_back.max(now) + takes(dram, self.timings.cycle_ps / self.timings.dram_bytes);
+        let waits = if dram > 0 { self.dram_demand + dram } else { 0 };
+        let written_back = now + takes(waits, self.timings.cycle_ps / self.timings.dram_bytes);
+        self.dram_demand += dram;
         let through_port = takes(bytes.len, self.timings.cycle_ps / self.timings.port_bytes);
         let port = &mut self.sms[sm].stored;
         *port = (*port).max(now) + through_port;
-        let taken = self.stored.max(self.written_back).max(*port);
+        let taken = self.stored.max(written_back).max(*port);
         self.counted(kernel, now, before, traffic);
-        taken
+        (taken, Demand { dram: dram as u32, ..Demand::default() })
     }
 }

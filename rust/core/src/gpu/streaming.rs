@@ -57,7 +57,7 @@ struct Cta {
     does: Does,
     iteration: u64,
     iterations: u64,
-    /// What its loads have in flight.
+    /// What its loads, or its stores, have in flight.
     demand: Demand,
 }
 
@@ -69,6 +69,7 @@ enum Does {
     Load,
     Work,
     Store,
+    Result,
     End,
 }
 
@@ -87,11 +88,12 @@ impl<'a> Memory<'a> {
             let at = match state.does {
                 Does::Start => {
                     let iterations = self.streamed(kernel).plan.iterations(cta);
-                    let does = if iterations > 0 { Does::Load } else { Does::End };
+                    let does = if iterations > 0 { Does::Load } else { Does::Result };
                     state = Cta { does, iterations, ..Cta::default() };
                     self.first(kernel, place.sm(), now)
                 }
                 Does::Load => {
+                    self.has_come(place.sm(), std::mem::take(&mut state.demand));
                     state.does = Does::Work;
                     self.load_elements(kernel, cta, place, &mut state, now)
                 }
@@ -101,12 +103,20 @@ impl<'a> Memory<'a> {
                     self.work_on_elements(kernel, cta, place, state.iteration, now)
                 }
                 Does::Store => {
-                    let at = self.store_elements(kernel, cta, place, state.iteration, now);
+                    let at = self.store_elements(kernel, cta, place, &mut state, now);
                     state.iteration += 1;
-                    state.does = Does::Load;
-                    if state.iteration < state.iterations { at } else { self.end(kernel, cta, place, &mut state, at) }
+                    state.does = if state.iteration < state.iterations { Does::Load } else { Does::Result };
+                    at
+                }
+                Does::Result => {
+                    self.has_come(place.sm(), std::mem::take(&mut state.demand));
+                    state.does = Does::End;
+                    let &Streamed { work, finish, .. } = self.streamed(kernel);
+                    let result = (work.result.as_slice(), (u64::from(cta), 1));
+                    self.store_each(kernel, place, result, &mut state, now) + finish
                 }
                 Does::End => {
+                    self.has_come(place.sm(), state.demand);
                     self.streams().ctas[place.0 as usize] = Cta::default();
                     return None;
                 }
@@ -145,32 +155,28 @@ impl<'a> Memory<'a> {
     }
 
     /// Stores an iteration's elements of all outputs; when they have been taken in.
-    fn store_elements(&mut self, kernel: KernelId, cta: u32, place: Place, iteration: u64, now: Time) -> Time {
-        let (work, (first, count)) = self.elements(kernel, cta, iteration);
-        let taken = self.store_each(kernel, place, &work.outputs, (first, count), now);
+    fn store_elements(&mut self, kernel: KernelId, cta: u32, place: Place, state: &mut Cta, now: Time) -> Time {
+        let (work, elements) = self.elements(kernel, cta, state.iteration);
+        let taken = self.store_each(kernel, place, (&work.outputs, elements), state, now);
         // Where there are loads, they have waited for the loop.
         if work.inputs.is_empty() { taken.max(now + self.streamed(kernel).overhead) } else { taken }
-    }
-
-    /// The last iteration is over: stores the CTA's result, and leaves.
-    fn end(&mut self, kernel: KernelId, cta: u32, place: Place, state: &mut Cta, now: Time) -> Time {
-        state.does = Does::End;
-        let &Streamed { work, finish, .. } = self.streamed(kernel);
-        self.store_each(kernel, place, work.result.as_slice(), (u64::from(cta), 1), now) + finish
     }
 
     fn store_each(
         &mut self,
         kernel: KernelId,
         place: Place,
-        arrays: &[Array],
-        (first, count): (u64, u64),
+        (arrays, (first, count)): (&[Array], (u64, u64)),
+        state: &mut Cta,
         now: Time,
     ) -> Time {
-        let store = |taken: Time, array: &Array| {
-            taken.max(self.store(kernel, place.sm(), array.buffer, array.run(first, count), now))
-        };
-        arrays.iter().fold(now, store)
+        let mut taken = now;
+        for array in arrays {
+            let (at, demand) = self.store(kernel, place.sm(), array.buffer, array.run(first, count), now);
+            state.demand += demand;
+            taken = taken.max(at);
+        }
+        taken
     }
 
     fn elements(&self, kernel: KernelId, cta: u32, iteration: u64) -> (&'a Streaming, (u64, u64)) {

@@ -130,7 +130,9 @@ impl Memory<'_> {
                 Some(done + epilogue)
             }
             Does::Store => {
-                let stored = self.store(kernel, place.sm(), self.launch(kernel).buffer, output, now);
+                let buffer = self.launch(kernel).buffer;
+                let (stored, demand) = self.store(kernel, place.sm(), buffer, output, now);
+                self.tiling().landings.push(Reverse((stored, place.sm(), demand)));
                 let state = self.tile_of(place);
                 state.at += ctas;
                 state.does = if state.at < tiles { Does::BeginTile } else { Does::End };

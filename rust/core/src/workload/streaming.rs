@@ -59,7 +59,7 @@ pub struct Array {
     pub buffer: u16,
     /// Where in the buffer it begins.
     #[serde(default)]
-    pub offset: u64,
+    pub offset_bytes: u64,
 }
 
 /// How a grid shares out the elements. What the threads of a CTA take in one iteration is contiguous.
@@ -75,9 +75,10 @@ pub enum Share {
 
 /// More arrays would be more than a kernel's arguments.
 const MOST_ARRAYS: usize = 64;
-/// The largest element, and what a CTA stores in the end at most.
-const LARGEST_ELEMENT: u64 = 1 << 16;
-const MOST_THREAD_ELEMENTS: u64 = 4096;
+/// What a thread takes of an array in one iteration: more than its registers hold.
+const MOST_OF_THREAD: u64 = 1 << 12;
+/// What a CTA stores in the end.
+const LARGEST_RESULT: u64 = 1 << 16;
 const MOST_OPERATIONS: f64 = 1e6;
 
 impl Streaming {
@@ -112,24 +113,27 @@ impl Streaming {
         if self.inputs.is_empty() && self.outputs.is_empty() {
             return Err(Error::invalid("inputs", "none", "a streaming kernel has an input or an output"));
         }
-        let fits = |field: &str, array: &Array, count: u64| {
-            size(&format!("{field}.bytes"), array.bytes, LARGEST_ELEMENT)?;
-            let end = u128::from(array.bytes) * u128::from(count) + u128::from(array.offset);
+        let fits = |field: &str, array: &Array, count: u64, most: u64| {
+            size(&format!("{field}.bytes"), array.bytes, most)?;
+            let end = u128::from(array.bytes) * u128::from(count) + u128::from(array.offset_bytes);
             if end > u128::from(LARGEST) {
                 let why = format!("the array reaches {end} bytes; at most {LARGEST}");
-                return Err(Error::invalid(format!("{field}.offset"), array.offset, why));
+                return Err(Error::invalid(format!("{field}.offset_bytes"), array.offset_bytes, why));
             }
             Ok(())
         };
         for (field, array) in self.arrays() {
-            fits(&field, array, self.elements)?;
+            fits(&field, array, self.elements, MOST_OF_THREAD)?;
         }
-        self.result.as_ref().map_or(Ok(()), |result| fits("result", result, ctas))?;
+        self.result.as_ref().map_or(Ok(()), |result| fits("result", result, ctas, LARGEST_RESULT))?;
         if !(0.0..=MOST_OPERATIONS).contains(&self.operations) {
             let why = format!("must be a number from 0 to {MOST_OPERATIONS}");
             return Err(Error::invalid("operations", self.operations, why));
         }
-        self.thread_elements.map_or(Ok(()), |count| size("thread_elements", count, MOST_THREAD_ELEMENTS))?;
+        if let Some(count) = self.thread_elements {
+            let widest = self.arrays().map(|(_, array)| array.bytes).max().unwrap_or(1);
+            size("thread_elements", count, MOST_OF_THREAD / widest)?;
+        }
         self.startup.validate("startup")?;
         self.cold.map_or(Ok(()), |cold| cold.validate("cold"))?;
         self.overhead.validate("overhead")?;
@@ -140,9 +144,10 @@ impl Streaming {
     pub(crate) fn alignment(&self, threads: u32) -> u64 {
         let step = u64::from(threads) * self.elements_of_thread();
         let of_elements = |all: u64, (_, array): (String, &Array)| {
-            all | array.bytes * step | array.bytes * (self.elements % step) | array.offset
+            let (whole, last) = (array.bytes * step, array.bytes * (self.elements % step));
+            all | whole | last | array.offset_bytes
         };
-        let of_result = self.result.map_or(0, |result| result.bytes | result.offset);
+        let of_result = self.result.map_or(0, |result| result.bytes | result.offset_bytes);
         1 << self.arrays().fold(of_result, of_elements).trailing_zeros()
     }
 
@@ -195,7 +200,7 @@ impl Plan {
 impl Array {
     /// Where so many elements lie.
     pub(crate) const fn run(&self, first: u64, count: u64) -> Bytes<'static> {
-        Bytes::run(self.offset + first * self.bytes, count * self.bytes)
+        Bytes::run(self.offset_bytes + first * self.bytes, count * self.bytes)
     }
 }
 
@@ -206,7 +211,7 @@ mod tests {
     use super::*;
 
     fn work(elements: u64, share: Share) -> Streaming {
-        let array = |bytes, buffer| Array { bytes, buffer, offset: 0 };
+        let array = |bytes, buffer| Array { bytes, buffer, offset_bytes: 0 };
         let none = Span::Ns(0.0);
         Streaming {
             elements,
@@ -226,7 +231,7 @@ mod tests {
     #[test]
     fn a_thread_takes_16_bytes_of_the_widest_array() {
         assert_eq!(work(1, Share::Contiguous).elements_of_thread(), 4);
-        let wide = Array { bytes: 64, buffer: 0, offset: 0 };
+        let wide = Array { bytes: 64, buffer: 0, offset_bytes: 0 };
         assert_eq!(Streaming { inputs: vec![wide], ..work(1, Share::Contiguous) }.elements_of_thread(), 1);
     }
 
