@@ -6,9 +6,11 @@
 mod code;
 mod core;
 mod exact;
+mod measure;
 mod plan;
 mod rates;
 mod shared;
+mod squad;
 mod unit;
 mod walk;
 

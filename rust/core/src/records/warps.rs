@@ -95,6 +95,11 @@ pub struct WarpColumns {
 pub struct States(pub [u64; STATES]);
 
 impl States {
+    /// Adds what another one did.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, cycles)| *sum += cycles);
+    }
+
     /// All of them.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()

@@ -83,13 +83,11 @@ struct Part {
 #[derive(Clone, Debug)]
 struct Cta {
     tag: u32,
-    program: u32,
     warps: Vec<u32>,
     /// Warps that have not ended.
     running: u32,
     /// Warps at its barrier.
     arrived: u32,
-    states: States,
 }
 
 impl Core {
@@ -132,17 +130,25 @@ impl Core {
         (0..self.parts.len()).min_by_key(|&part| self.parts[part].warps.len()).unwrap_or(0)
     }
 
-    /// A CTA of so many warps comes; they can issue from `start` on. The first one goes to sub-partition `first`.
-    pub(super) fn add(&mut self, code: &[Vec<Op>], tag: u32, program: u32, warps: u32, first: usize, start: u64) {
+    /// A CTA comes, with warps that can issue from `start` on: their numbers, and the program of each. Warp 0 has, or would
+    /// have, its place in sub-partition `first`.
+    pub(super) fn add(
+        &mut self,
+        code: &[Vec<Op>],
+        tag: u32,
+        warps: impl Iterator<Item = (u32, u32)>,
+        first: usize,
+        start: u64,
+    ) {
         let arrival = self.arrivals;
         self.arrivals += 1;
         let start = start.max(self.now);
         let cta = self.ctas.len() as u32;
-        let mut own = Vec::with_capacity(warps as usize);
-        for number in 0..warps {
+        let mut own = Vec::with_capacity(warps.size_hint().0);
+        for (number, program) in warps {
             let part = (first + number as usize) % self.parts.len();
             let id = WarpId { cta: arrival, warp: number };
-            let warp = Warp::new(id, cta, part as u32, self.now, start, &code[program as usize]);
+            let warp = Warp::new(id, (cta, part as u32), program, self.now, start, &code[program as usize]);
             let place = if let Some(place) = self.free_warps.pop() {
                 self.warps[place as usize] = warp;
                 place
@@ -155,8 +161,7 @@ impl Core {
             part.warps.push((id, place));
             part.next = part.next.min(start);
         }
-        let states = States::default();
-        self.ctas.push(Cta { tag, program, warps: own, running: warps, arrived: 0, states });
+        self.ctas.push(Cta { tag, running: own.len() as u32, warps: own, arrived: 0 });
     }
 
     /// Goes on until a CTA ends, and gives its tag; or until cycle `until`, before anything happens in it.
@@ -193,7 +198,7 @@ impl Core {
                 next = next.min(warp.ready);
                 continue;
             }
-            let free = match programs[self.ctas[warp.cta as usize].program as usize][warp.at as usize] {
+            let free = match programs[warp.program as usize][warp.at as usize] {
                 Op::Run { pipe, .. } => part.pipes[pipe],
                 Op::Memory { answer, .. } => part.pipes[MEMORY].max(self.memory.has_room(answer)),
                 Op::Barrier => part.pipes[MEMORY],
@@ -228,8 +233,7 @@ impl Core {
         let now = self.now;
         let timings = &self.timings;
         let warp = &mut self.warps[place as usize];
-        let cta = &mut self.ctas[warp.cta as usize];
-        let program = &programs[cta.program as usize];
+        let program = &programs[warp.program as usize];
         let op = program[warp.at as usize];
         let part = &mut self.parts[warp.part as usize];
         let mut occupy = |pipe: usize, cycles: u64| {
@@ -284,7 +288,7 @@ impl Core {
             }
             Op::Again { branch: false } | Op::Wait | Op::Exit => {}
         }
-        warp.account(now, throttle, timings.untaken, &mut cta.states);
+        warp.account(now, throttle, timings.untaken);
         let yields = matches!(op, Op::Run { .. }) && stall >= YIELDS;
         self.parts[warp.part as usize].policy.issued(warp.id, yields);
         warp.issued += 1;
@@ -357,66 +361,29 @@ impl Core {
             return States::default();
         };
         let cta = self.ctas.remove(at);
-        self.free_warps.extend(&cta.warps);
         for later in &self.ctas[at..] {
             for &place in &later.warps {
                 self.warps[place as usize].cta -= 1;
             }
         }
-        cta.states
+        let mut states = States::default();
+        for &place in &cta.warps {
+            states.add(&self.warps[place as usize].states);
+        }
+        self.free_warps.extend(&cta.warps);
+        states
     }
 }
 
 /// What rates are measured by, when all programs are endless.
 impl Core {
+    /// The warps of all CTAs, oldest first.
+    pub(super) fn warps(&self) -> impl Iterator<Item = &Warp> {
+        self.ctas.iter().flat_map(|cta| &cta.warps).map(|&place| &self.warps[place as usize])
+    }
+
     /// Begins to count turns, instructions and states anew.
     pub(super) fn count_from_here(&mut self) {
-        for cta in &mut self.ctas {
-            cta.states = States::default();
-        }
-        for warp in &mut self.warps {
-            (warp.turns, warp.issued, warp.full) = (0, 0, 0);
-            warp.blocked.0 = warp.blocked.0.max(self.now);
-            warp.since = warp.since.max(self.now);
-        }
-    }
-
-    /// The fewest turns of a warp since then.
-    pub(super) fn least_turns(&self) -> u64 {
-        self.warps.iter().map(|warp| warp.turns).min().unwrap_or(0)
-    }
-
-    /// The most turns of a warp since then.
-    pub(super) fn most_turns(&self) -> u64 {
-        self.warps.iter().map(|warp| warp.turns).max().unwrap_or(0)
-    }
-
-    /// The turns that a warp of each CTA makes in a cycle, and the states of its warps since counting began `elapsed` cycles
-    /// ago; `turn` gives the instructions of a turn of each program. It is the mean over the CTA's warps of the sub-partition
-    /// in which these are slowest: a CTA ends with its last warp, and sub-partitions do not help each other.
-    pub(super) fn progress(&self, elapsed: u64, turn: &[u64]) -> impl Iterator<Item = (f64, States)> + '_ {
-        /// From so many turns on, the time between the first end of one and the last tells more than instructions do, if the
-        /// warp still gets on as it did.
-        const ENOUGH: u64 = 4;
-        let turns: Vec<f64> = self.ctas.iter().map(|cta| turn[cta.program as usize] as f64).collect();
-        self.ctas.iter().zip(turns).map(move |(cta, turn)| {
-            let rate = |place: &u32| {
-                let warp = &self.warps[*place as usize];
-                let turns = warp.turns.saturating_sub(1);
-                let (in_turns, idle) = (warp.last_turn - warp.first_turn, self.now.saturating_sub(warp.last_turn));
-                if turns >= ENOUGH && in_turns > 0 && idle * turns < 2 * in_turns {
-                    turns as f64 / in_turns as f64
-                } else {
-                    warp.issued as f64 / turn / elapsed as f64
-                }
-            };
-            let of_part = |part: u32| {
-                let own = cta.warps.iter().filter(|&&place| self.warps[place as usize].part == part);
-                let (sum, count) = own.fold((0.0, 0.0), |(sum, count), place| (sum + rate(place), count + 1.0));
-                (count > 0.0).then(|| sum / count)
-            };
-            let slowest = (0..self.parts.len() as u32).filter_map(of_part).fold(f64::INFINITY, f64::min);
-            (slowest, cta.states)
-        })
+        self.warps.iter_mut().for_each(|warp| warp.count_from(self.now));
     }
 }

@@ -65,7 +65,8 @@ impl Exact {
         let none = sm.core.run(&self.code, cycle(now));
         debug_assert!(none.is_none(), "the end of a CTA comes before what happens after it");
         let first = sm.core.emptiest();
-        sm.core.add(&self.code, place.0, program, warps, first, cycle(now + startup));
+        let warps = (0..warps).map(|warp| (warp, program));
+        sm.core.add(&self.code, place.0, warps, first, cycle(now + startup));
         sm.look_ahead(&self.code, self.cycle_ps);
     }
 

@@ -16,10 +16,10 @@ const DELAY_SHARE: f64 = 0.02;
 /// One step of a CTA.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
-    /// So many turns of a steady program.
-    Steady { program: u32, turns: f64 },
-    /// So many cycles, with what its warps do meanwhile.
-    Delay { cycles: f64, states: States },
+    /// So many turns of a steady program; `together` if the CTA's warps meet at a barrier in each.
+    Steady { program: u32, turns: f64, together: bool },
+    /// So many cycles, with what all its warps do meanwhile; `together` if they meet at a barrier.
+    Delay { cycles: f64, states: States, together: bool },
     /// Back to step `to`, until it was run through `times` times.
     Back { to: u32, times: u64, depth: usize },
 }
@@ -31,6 +31,8 @@ pub(super) struct Steady {
     pub(super) turn: Vec<u64>,
     /// The warps of a CTA that runs it.
     pub(super) warps: Vec<u32>,
+    /// Whether these meet at a barrier in each turn.
+    pub(super) together: Vec<bool>,
     /// The longest latency in a turn of each, and what a lone warp takes for the turn, in cycles.
     pub(super) latency: Vec<u64>,
     pub(super) alone: Vec<f64>,
@@ -132,7 +134,7 @@ impl<'a> Planner<'a> {
         };
         let mut states = States::default();
         states.0[state as usize] = cycles as u64 * u64::from(self.warps);
-        self.steps.push(Step::Delay { cycles, states });
+        self.steps.push(Step::Delay { cycles, states, together: false });
     }
 
     fn steady(&mut self, body: &[Segment], branch: bool, turns: f64) {
@@ -144,12 +146,14 @@ impl<'a> Planner<'a> {
         let program = known.unwrap_or_else(|| {
             self.steady.latency.push(code.iter().map(latency).max().unwrap_or(0));
             self.steady.alone.push(self.compiler.alone(body));
+            self.steady.together.push(code.contains(&Op::Barrier));
             self.steady.code.push(code);
             self.steady.turn.push(instructions.max(1));
             self.steady.warps.push(self.warps);
             self.steady.code.len() - 1
         });
-        self.steps.push(Step::Steady { program: program as u32, turns });
+        let together = self.steady.together[program];
+        self.steps.push(Step::Steady { program: program as u32, turns, together });
     }
 
     /// What lies between steady work.
@@ -164,17 +168,18 @@ impl<'a> Planner<'a> {
         }
         let mut code = Vec::new();
         self.compiler.ops(&segments, 0, &mut code);
+        let together = code.contains(&Op::Barrier);
         code.push(Op::Exit);
         let code = [code];
         let mut core = Core::new(self.device);
-        core.add(&code, 0, 0, self.warps, 0, 0);
+        core.add(&code, 0, (0..self.warps).map(|warp| (warp, 0)), 0, 0);
         core.run(&code, u64::MAX);
         let cycles = core.now() as f64;
         let mut states = core.remove(0);
         // The program does not end here.
         let selected = &mut states.0[State::Selected as usize];
         *selected = selected.saturating_sub(self.warps.into());
-        self.steps.push(Step::Delay { cycles, states });
+        self.steps.push(Step::Delay { cycles, states, together });
     }
 }
 

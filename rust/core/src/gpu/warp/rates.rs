@@ -1,42 +1,30 @@
 //! The default mode: CTAs share an SM at rates that hold until the next one comes, ends, or goes over to other work.
 //!
-//! The rates of a set of residents are measured once, on an SM that is stepped cycle by cycle through a stretch of their
-//! steady work, and remembered for all SMs of the run.
+//! The rates of a set of residents are measured once ([`measure`](super::measure)) and remembered for all SMs of the run.
 
 use std::collections::BTreeMap;
 
 use super::core::Core;
+use super::measure::{LEAST_CYCLES, measure};
 use super::plan::{Steady, Step};
+use super::squad::{Squad, WarpSet};
 use crate::device::Device;
-use crate::records::warps::{STATES, State, States};
+use crate::records::warps::STATES;
 use crate::workload::warps::MAX_DEPTH;
 
-/// CTAs of an SM come so many cycles after each other when rates are measured, as when an empty device is filled.
-const APART: u64 = 24;
-/// Turns of each warp before measuring begins, and the most cycles until then.
-const WARM_TURNS: u64 = 4;
-const WARM_CYCLES: u64 = 8_000;
-/// Turns of each warp that are measured, the fewest cycles, and the most.
-const TURNS: u64 = 24;
-const LEAST_CYCLES: u64 = 4_000;
+/// The most cycles for which a set is measured whose warps take long for their turns.
 const MOST_CYCLES: u64 = 32_000;
-/// When latencies are longer than [`LEAST_CYCLES`], or no warp ends a turn, measuring goes on until each warp has made so many
-/// turns, or one of them so many.
-const FEW_TURNS: u64 = 6;
-const MANY_TURNS: u64 = 24;
-/// The most sets of residents that are measured for longer than [`LEAST_CYCLES`], and whose order of arrival is told apart.
-const LONG: usize = 64;
-const ORDERED: usize = 256;
+/// Once so many cycles of warps have been stepped, sets are measured for no longer than necessary; and once so many, they are
+/// no more told apart by the order of arrival and by which warps of a CTA have ended.
+const LONG: u64 = 64_000_000;
+const ORDERED: u64 = 128_000_000;
 
-/// Turns a cycle of a CTA that is not served beside the others.
-const LEAST_RATE: f64 = 1e-9;
-
-/// A CTA in steady work: its program, and the sub-partition of its first warp.
-pub(super) type Key = (u32, u8);
-
-/// How a CTA gets on beside the others.
+/// How some warps of a squad get on beside the others.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rate {
+    /// The place of the squad among those that were asked for.
+    pub(super) squad: usize,
+    pub(super) warps: WarpSet,
     /// Turns a cycle.
     pub(super) turns: f64,
     /// Warps in each state, on average.
@@ -48,103 +36,81 @@ pub(super) struct Rate {
 pub(super) struct Rates {
     blank: Core,
     steady: Steady,
-    known: BTreeMap<Vec<Key>, Vec<Rate>>,
+    /// Cycles of warps that have been stepped.
+    stepped: u64,
+    known: BTreeMap<Vec<Squad>, Vec<Rate>>,
+    /// The same for sets that are told apart no further than by the programs of their CTAs.
+    coarse: BTreeMap<Vec<Squad>, Vec<Rate>>,
 }
 
 impl Rates {
     pub(super) fn new(device: &Device, steady: Steady) -> Self {
-        Self { blank: Core::new(device), steady, known: BTreeMap::new() }
+        Self { blank: Core::new(device), steady, stepped: 0, known: BTreeMap::new(), coarse: BTreeMap::new() }
     }
 
-    pub(super) fn warps(&self, program: u32) -> u32 {
-        self.steady.warps[program as usize]
+    /// Whether so many sets came up that no more are told apart: then warps of a CTA should get on together.
+    pub(super) fn is_full(&self) -> bool {
+        self.stepped >= ORDERED
     }
 
-    /// The rates of `residents`, oldest first.
-    pub(super) fn of(&mut self, residents: &[Key], rates: &mut Vec<Rate>) {
+    /// The rates of `squads`, those of the oldest CTA first, in that order; there may be several for one squad.
+    pub(super) fn of(&mut self, squads: &[Squad], rates: &mut Vec<Rate>) {
         rates.clear();
-        if residents.is_empty() {
+        if squads.is_empty() {
             return;
         }
-        if let Some(known) = self.known.get(residents) {
+        if let Some(known) = self.known.get(squads) {
             return rates.extend(known);
         }
-        if self.known.len() < ORDERED {
-            let most = if self.known.len() < LONG { MOST_CYCLES } else { LEAST_CYCLES };
-            let found = self.measure(residents, most);
-            rates.extend(&found);
-            self.known.insert(residents.to_vec(), found);
+        if !self.is_full() {
+            let most = if self.stepped < LONG { MOST_CYCLES } else { LEAST_CYCLES };
+            self.stepped += measure(&self.blank, &self.steady, squads, most, rates);
+            self.known.insert(squads.to_vec(), rates.clone());
             return;
         }
-        // Very many sets: those that differ only in the order of arrival share their rates.
-        let mut order: Vec<usize> = (0..residents.len()).collect();
-        order.sort_by_key(|&at| (residents[at].0, at));
-        let sorted: Vec<Key> = order.iter().map(|&at| (residents[at].0, 0)).collect();
-        if !self.known.contains_key(&sorted) {
-            let found = self.measure(&sorted, LEAST_CYCLES);
-            self.known.insert(sorted.clone(), found);
-        }
-        rates.extend(&self.known[&sorted]);
-        for (to, &at) in order.iter().enumerate() {
-            rates[at] = self.known[&sorted][to];
-        }
+        self.coarsely(squads, rates);
     }
 
-    fn measure(&self, residents: &[Key], most: u64) -> Vec<Rate> {
-        let code = &self.steady.code;
-        let mut core = self.blank.clone();
-        for (age, &(program, first)) in residents.iter().enumerate() {
-            let warps = self.warps(program);
-            core.add(code, age as u32, program, warps, usize::from(first), age as u64 * APART);
+    /// Very many sets: those share their rates that have as many warps in the same programs.
+    fn coarsely(&mut self, squads: &[Squad], rates: &mut Vec<Rate>) {
+        let warps = |squad: &Squad| squad.warps.count(self.steady.warps[squad.program as usize]);
+        let mut order: Vec<usize> = (0..squads.len()).collect();
+        order.sort_by_key(|&at| (squads[at].program, warps(&squads[at]), at));
+        let sorted = order.iter().enumerate().map(|(cta, &at)| Squad {
+            cta: cta as u32,
+            first: 0,
+            warps: WarpSet::all(warps(&squads[at])),
+            ..squads[at]
+        });
+        let sorted: Vec<Squad> = sorted.collect();
+        if !self.coarse.contains_key(&sorted) {
+            let mut found = Vec::new();
+            measure(&self.blank, &self.steady, &sorted, LEAST_CYCLES, &mut found);
+            let whole = found.chunk_by(|one, next| one.squad == next.squad).map(|parts| self.whole(&sorted, parts));
+            self.coarse.insert(sorted.clone(), whole.collect());
         }
-        let begun = residents.len() as u64 * APART;
-        while core.least_turns() < WARM_TURNS && core.now() < begun + WARM_CYCLES {
-            core.run(code, core.now() + LEAST_CYCLES / 4);
+        let of = |(to, &at): (usize, &usize)| Rate { squad: at, warps: squads[at].warps, ..self.coarse[&sorted][to] };
+        rates.extend(order.iter().enumerate().map(of));
+        rates.sort_by_key(|rate| rate.squad);
+    }
+
+    /// One rate for all warps of a squad, of those of its parts.
+    fn whole(&self, squads: &[Squad], parts: &[Rate]) -> Rate {
+        let warps = self.steady.warps[squads[parts[0].squad].program as usize];
+        let mut whole = Rate { turns: 0.0, states: [0.0; STATES], ..parts[0] };
+        let mut count = 0.0;
+        for part in parts {
+            let own = f64::from(part.warps.count(warps));
+            count += own;
+            whole.turns += own * part.turns;
+            whole.states.iter_mut().zip(part.states).for_each(|(sum, state)| *sum += state);
         }
-        let from = core.now();
-        core.count_from_here();
-        while core.now() < from + LEAST_CYCLES || (core.least_turns() < TURNS && core.now() < from + most) {
-            core.run(code, core.now() + LEAST_CYCLES / 4);
-        }
-        let latency = residents.iter().map(|&(program, _)| self.steady.latency[program as usize]).max().unwrap_or(0);
-        let nothing = || core.progress(1, &self.steady.turn).all(|(turns, _)| turns == 0.0);
-        if latency > LEAST_CYCLES || nothing() {
-            // Not longer than if all warps made their turns one after the other.
-            let turn = |&(program, _): &Key| {
-                f64::from(self.warps(program)) * (self.steady.alone[program as usize] + latency as f64)
-            };
-            let until = from + (FEW_TURNS as f64 * residents.iter().map(turn).sum::<f64>()) as u64;
-            let step = (latency / 8).max(LEAST_CYCLES / 4);
-            while core.least_turns() < FEW_TURNS && core.most_turns() < MANY_TURNS && core.now() < until {
-                core.run(code, core.now() + step);
-            }
-        }
-        let progress = core.progress(core.now() - from, &self.steady.turn);
-        let rate = |((turns, states), &(program, _)): ((f64, States), &Key)| {
-            let warps = f64::from(self.warps(program));
-            // Who is not served at all waits for the end of another one, and not for ever.
-            let turns = turns.max(LEAST_RATE);
-            let issues = turns * warps * self.steady.turn[program as usize] as f64;
-            Rate { turns, states: shares(states, issues, warps) }
-        };
-        progress.zip(residents).map(rate).collect()
+        whole.turns /= count;
+        whole
     }
 }
 
-/// Warps in each state on average, when they issue so many instructions a cycle: what a stretch saw of the others, in
-/// proportion.
-fn shares(seen: States, issues: f64, warps: f64) -> [f64; STATES] {
-    let selected = State::Selected as usize;
-    let others = (seen.total() - seen.0[selected]).max(1) as f64;
-    let mut shares = seen.0.map(|cycles| cycles as f64 / others * (warps - issues));
-    shares[selected] = issues;
-    if seen.total() == seen.0[selected] {
-        shares[State::NotSelected as usize] = warps - issues;
-    }
-    shares
-}
-
-/// Where a CTA is in its steps.
+/// Where a warp is in its steps.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cursor {
     at: usize,

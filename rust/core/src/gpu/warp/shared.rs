@@ -1,8 +1,12 @@
-//! The default mode: the CTAs of an SM get on at shared rates, and something happens only when the set of residents changes.
+//! The default mode: the warps of an SM get on at shared rates, and something happens only when the set of residents changes.
+//!
+//! Warps of a CTA are a group as long as they get on alike. A group goes through the steps of its program by itself, and waits
+//! for the others where the CTA has a barrier.
 
 use super::code::Compiler;
 use super::plan::{Planner, Steady, Step};
-use super::rates::{Cursor, Key, Rate, Rates};
+use super::rates::{Cursor, Rate, Rates};
+use super::squad::{Squad, WarpSet};
 use super::{Arrival, Ended, Launch, launch_of};
 use crate::device::Device;
 use crate::engine::Time;
@@ -12,6 +16,10 @@ use crate::records::State;
 use crate::records::warps::STATES;
 use crate::workload::Segment;
 
+/// When something changes on an SM, groups end their steps that have no more than this share of their turns left: warps that
+/// end nearly together do so together.
+const NEARLY: f64 = 0.003;
+
 /// All SMs.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -20,7 +28,7 @@ pub(super) struct Shared {
     rates: Rates,
     sms: IdVec<SmId, Sm>,
     sub_partitions: usize,
-    keys: Vec<Key>,
+    squads: Vec<Squad>,
     found: Vec<Rate>,
 }
 
@@ -39,22 +47,35 @@ struct Resident {
     place: Place,
     kernel: KernelId,
     plan: usize,
-    cursor: Cursor,
     warps: u32,
     /// The sub-partition of its first warp.
     first: usize,
+    /// Its warps that have not ended.
+    groups: Vec<Group>,
+}
+
+/// Warps of a CTA that get on together.
+#[derive(Clone, Debug)]
+struct Group {
+    warps: WarpSet,
+    cursor: Cursor,
+    /// Steps that it has begun.
+    steps: u64,
     work: Work,
     /// When this is done, as things are.
     due: Time,
 }
 
-/// What a CTA does.
+/// What the warps of a group do.
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    /// Turns that are left of a steady program, and how it gets on.
-    Steady { program: u32, left: f64, rate: Rate },
-    /// It waits, whatever the others do.
+    /// Turns of a steady program, how many of them are left, and how they get on.
+    Steady { program: u32, turns: f64, left: f64, rate: Rate },
+    /// They wait, whatever the others do.
     Delay,
+    /// They wait for the other warps of the CTA.
+    Barrier,
+    Ended,
 }
 
 impl Shared {
@@ -71,7 +92,7 @@ impl Shared {
             rates: Rates::new(device, steady),
             sms: IdVec::filled(sm, device.sm_count()),
             sub_partitions: device.limits.sub_partitions.max(1) as usize,
-            keys: Vec::new(),
+            squads: Vec::new(),
             found: Vec::new(),
         }
     }
@@ -87,16 +108,10 @@ impl Shared {
         let mut states = [0.0; STATES];
         states[State::NoInstruction as usize] = startup.0 as f64 / self.cycle_ps * f64::from(warps);
         launch_of(launches, kernel).add(&states, 1.0);
-        sm.residents.push(Resident {
-            place,
-            kernel,
-            plan: program as usize,
-            cursor: Cursor::default(),
-            warps,
-            first: sm.emptiest(self.sub_partitions),
-            work: Work::Delay,
-            due: now + startup,
-        });
+        let all = WarpSet::all(warps);
+        let group = Group { warps: all, cursor: Cursor::default(), steps: 0, work: Work::Delay, due: now + startup };
+        let first = sm.emptiest(self.sub_partitions);
+        sm.residents.push(Resident { place, kernel, plan: program as usize, warps, first, groups: vec![group] });
         self.settle(place.sm(), now, launches, None);
     }
 
@@ -120,55 +135,20 @@ impl Shared {
         launches: &mut IdVec<KernelId, Option<Launch<'_>>>,
         mut ended: Option<&mut Vec<Ended>>,
     ) {
-        let cycle_ps = self.cycle_ps;
         let sm = &mut self.sms[id];
-        let plans = &self.plans;
+        let in_step = self.rates.is_full();
         sm.residents.retain_mut(|resident| {
-            while resident.due <= now {
-                match resident.cursor.next(&plans[resident.plan]) {
-                    None => {
-                        let Some(ended) = &mut ended else {
-                            resident.work = Work::Delay;
-                            return true;
-                        };
-                        ended.push(Ended { place: resident.place, kernel: resident.kernel });
-                        return false;
-                    }
-                    Some(Step::Delay { cycles, states }) => {
-                        launch_of(launches, resident.kernel).did(&states);
-                        resident.work = Work::Delay;
-                        resident.due = now + Time((cycles * cycle_ps).round() as u64);
-                    }
-                    Some(Step::Steady { program, turns }) => {
-                        let rate = Rate { turns: 0.0, states: [0.0; STATES] };
-                        resident.work = Work::Steady { program, left: turns, rate };
-                        resident.due = Time::MAX;
-                    }
-                    Some(Step::Back { .. }) => unreachable!("a cursor stops at steps that take time"),
-                }
+            resident.go_on(&self.plans[resident.plan], in_step, now, self.cycle_ps, launches);
+            if !resident.groups.is_empty() {
+                return true;
             }
-            true
+            let Some(ended) = &mut ended else { return true };
+            ended.push(Ended { place: resident.place, kernel: resident.kernel });
+            false
         });
-        self.keys.clear();
-        for resident in &sm.residents {
-            if let Work::Steady { program, .. } = resident.work {
-                self.keys.push((program, resident.first as u8));
-            }
-        }
-        self.rates.of(&self.keys, &mut self.found);
-        let mut rates = self.found.iter();
-        sm.due = Time::MAX;
-        for resident in &mut sm.residents {
-            if let Work::Steady { left, rate, .. } = &mut resident.work
-                && let Some(found) = rates.next()
-            {
-                *rate = *found;
-                let cycles = *left / rate.turns;
-                let due = now.0 as f64 + (cycles * cycle_ps).ceil().max(0.0);
-                resident.due = Time(due as u64).min(Time::HORIZON);
-            }
-            sm.due = sm.due.min(resident.due);
-        }
+        sm.squads(&mut self.squads);
+        self.rates.of(&self.squads, &mut self.found);
+        sm.share(&self.found, now, self.cycle_ps);
     }
 }
 
@@ -178,22 +158,163 @@ impl Sm {
         let cycles = now.since(self.since).0 as f64 / cycle_ps;
         self.since = now;
         for resident in &mut self.residents {
-            if let Work::Steady { left, rate, .. } = &mut resident.work {
-                *left = (*left - rate.turns * cycles).max(0.0);
-                launch_of(launches, resident.kernel).add(&rate.states, cycles);
+            let launch = launch_of(launches, resident.kernel);
+            for group in &mut resident.groups {
+                match &mut group.work {
+                    Work::Steady { left, rate, .. } => {
+                        *left = (*left - rate.turns * cycles).max(0.0);
+                        launch.add(&rate.states, cycles);
+                    }
+                    Work::Barrier => {
+                        let mut states = [0.0; STATES];
+                        states[State::Barrier as usize] = f64::from(group.warps.count(resident.warps));
+                        launch.add(&states, cycles);
+                    }
+                    Work::Delay | Work::Ended => {}
+                }
+            }
+        }
+    }
+
+    /// Warps in steady work, those of the oldest CTA first.
+    fn squads(&self, squads: &mut Vec<Squad>) {
+        squads.clear();
+        let mut cta = 0;
+        for resident in &self.residents {
+            let before = squads.len();
+            for group in &resident.groups {
+                if let Work::Steady { program, .. } = group.work {
+                    squads.push(Squad { cta, first: resident.first as u8, program, warps: group.warps });
+                }
+            }
+            cta += u32::from(squads.len() > before);
+        }
+    }
+
+    /// Gives the warps in steady work their rates. A group falls apart whose warps do not get on alike.
+    fn share(&mut self, rates: &[Rate], now: Time, cycle_ps: f64) {
+        let mut rates = rates.iter().peekable();
+        let mut squad = 0;
+        self.due = Time::MAX;
+        for resident in &mut self.residents {
+            let mut apart = Vec::new();
+            for group in &mut resident.groups {
+                if matches!(group.work, Work::Steady { .. }) {
+                    let own = rates.next_if(|rate| rate.squad == squad).expect("each squad has a rate");
+                    while let Some(other) = rates.next_if(|rate| rate.squad == squad) {
+                        let mut part = group.clone();
+                        part.gets_on(other, now, cycle_ps);
+                        self.due = self.due.min(part.due);
+                        apart.push(part);
+                    }
+                    group.gets_on(own, now, cycle_ps);
+                    squad += 1;
+                }
+                self.due = self.due.min(group.due);
+            }
+            if !apart.is_empty() {
+                resident.groups.append(&mut apart);
+                resident.groups.sort_unstable_by_key(|group| group.warps);
+            }
+            if resident.groups.is_empty() {
+                self.due = now;
             }
         }
     }
 
     /// The sub-partition to which the first warp of the next CTA goes: the one with the fewest.
     fn emptiest(&self, sub_partitions: usize) -> usize {
-        let count = |part: usize| -> u32 {
-            let of = |resident: &Resident| {
-                let offset = (part + sub_partitions - resident.first) % sub_partitions;
-                (resident.warps as usize + sub_partitions - 1 - offset) / sub_partitions
-            };
-            self.residents.iter().map(|resident| of(resident) as u32).sum()
-        };
-        (0..sub_partitions).min_by_key(|&part| count(part)).unwrap_or(0)
+        let mut counts = vec![0; sub_partitions];
+        for resident in &self.residents {
+            for group in &resident.groups {
+                for warp in group.warps.of(resident.warps) {
+                    counts[(resident.first + warp as usize) % sub_partitions] += 1;
+                }
+            }
+        }
+        (0..sub_partitions).min_by_key(|&part| counts[part]).unwrap_or(0)
+    }
+}
+
+impl Resident {
+    /// Lets its groups go on that have done what they did by `now`; none are left at its end. If they are to be `in_step`, each
+    /// waits for the others before every step.
+    fn go_on(
+        &mut self,
+        plan: &[Step],
+        in_step: bool,
+        now: Time,
+        cycle_ps: f64,
+        launches: &mut IdVec<KernelId, Option<Launch<'_>>>,
+    ) {
+        let launch = launch_of(launches, self.kernel);
+        loop {
+            for group in &mut self.groups {
+                while group.is_done(now) {
+                    if (in_step || group.is_before_barrier(plan)) && group.warps != WarpSet::all(self.warps) {
+                        (group.work, group.due) = (Work::Barrier, Time::MAX);
+                    } else {
+                        group.begin_next(plan, self.warps, now, cycle_ps, launch);
+                    }
+                }
+            }
+            self.groups.retain(|group| !matches!(group.work, Work::Ended));
+            if self.groups.is_empty() || self.groups.iter().any(|group| !matches!(group.work, Work::Barrier)) {
+                return;
+            }
+            // They were not always in step: who is behind goes first.
+            let (first, last) = self.groups.iter().fold((u64::MAX, 0), |(first, last), group| {
+                (first.min(group.steps), last.max(group.steps))
+            });
+            if first == last {
+                self.groups.truncate(1);
+                self.groups[0] = Group { warps: WarpSet::all(self.warps), work: Work::Delay, due: now, ..self.groups[0] };
+                continue;
+            }
+            for group in self.groups.iter_mut().filter(|group| group.steps == first) {
+                group.begin_next(plan, self.warps, now, cycle_ps, launch);
+            }
+        }
+    }
+}
+
+impl Group {
+    fn is_done(&self, now: Time) -> bool {
+        let nearly = matches!(self.work, Work::Steady { left, turns, .. } if left <= NEARLY * turns);
+        (self.due <= now || nearly) && !matches!(self.work, Work::Ended)
+    }
+
+    fn is_before_barrier(&self, plan: &[Step]) -> bool {
+        let mut cursor = self.cursor;
+        matches!(cursor.next(plan), Some(Step::Delay { together: true, .. } | Step::Steady { together: true, .. }))
+    }
+
+    fn begin_next(&mut self, plan: &[Step], warps: u32, now: Time, cycle_ps: f64, launch: &mut Launch<'_>) {
+        self.steps += 1;
+        match self.cursor.next(plan) {
+            None => self.work = Work::Ended,
+            Some(Step::Delay { cycles, states, .. }) => {
+                let share = f64::from(self.warps.count(warps)) / f64::from(warps);
+                launch.add(&states.0.map(|cycles| cycles as f64), share);
+                self.work = Work::Delay;
+                self.due = now + Time((cycles * cycle_ps).round() as u64);
+            }
+            Some(Step::Steady { program, turns, .. }) => {
+                let rate = Rate { squad: 0, warps: self.warps, turns: 0.0, states: [0.0; STATES] };
+                self.work = Work::Steady { program, turns, left: turns, rate };
+                self.due = Time::MAX;
+            }
+            Some(Step::Back { .. }) => unreachable!("a cursor stops at steps that take time"),
+        }
+    }
+
+    /// The warps of it that get on at this rate do so.
+    fn gets_on(&mut self, at: &Rate, now: Time, cycle_ps: f64) {
+        if let Work::Steady { left, rate, .. } = &mut self.work {
+            *rate = *at;
+            self.warps = at.warps;
+            let due = now.0 as f64 + (*left / rate.turns * cycle_ps).ceil();
+            self.due = Time(due as u64).min(Time::HORIZON);
+        }
     }
 }

@@ -8,8 +8,10 @@ use crate::workload::warps::MAX_DEPTH;
 #[derive(Clone, Debug)]
 pub(super) struct Warp {
     pub(super) id: WarpId,
+    /// Its CTA and its sub-partition.
     pub(super) cta: u32,
     pub(super) part: u32,
+    pub(super) program: u32,
     /// Its next op, and how much of it is done.
     pub(super) at: u32,
     pub(super) done: u64,
@@ -30,7 +32,8 @@ pub(super) struct Warp {
     /// When what it has asked for will have come.
     pub(super) short: u64,
     pub(super) long: u64,
-    /// Instructions.
+    /// What it did, and how many instructions it has issued.
+    pub(super) states: States,
     pub(super) issued: u64,
     /// Turns of an endless program: how many ended, and when the first and the last one did.
     pub(super) turns: u64,
@@ -40,11 +43,19 @@ pub(super) struct Warp {
 
 impl Warp {
     /// A warp that can issue its first instruction at `start`, and came at `now`.
-    pub(super) fn new(id: WarpId, cta: u32, part: u32, now: u64, start: u64, program: &[Op]) -> Self {
+    pub(super) fn new(
+        id: WarpId,
+        (cta, part): (u32, u32),
+        program: u32,
+        now: u64,
+        start: u64,
+        code: &[Op],
+    ) -> Self {
         let mut warp = Self {
             id,
             cta,
             part,
+            program,
             at: 0,
             done: 0,
             loops: [0; MAX_DEPTH],
@@ -57,12 +68,13 @@ impl Warp {
             full: 0,
             short: 0,
             long: 0,
+            states: States::default(),
             issued: 0,
             turns: 0,
             first_turn: 0,
             last_turn: 0,
         };
-        warp.settle(program);
+        warp.settle(code);
         warp
     }
 
@@ -124,13 +136,8 @@ impl Warp {
     /// Enters what a warp did since it issued last, up to the instruction that it issues now.
     ///
     /// Of the time behind a branch, what passes when it is not taken counts as its fixed latency.
-    pub(super) fn account(
-        &mut self,
-        now: u64,
-        (throttle, (busy, free)): (State, (u64, u64)),
-        untaken: u64,
-        states: &mut States,
-    ) {
+    pub(super) fn account(&mut self, now: u64, (throttle, (busy, free)): (State, (u64, u64)), untaken: u64) {
+        let states = &mut self.states;
         let mut from = self.since;
         let mut upto = |until: u64, state: State| {
             let until = until.min(now);
@@ -150,5 +157,27 @@ impl Warp {
         states.0[State::NotSelected as usize] += now - from - throttled;
         states.0[State::Selected as usize] += 1;
         self.since = now + 1;
+    }
+
+    /// Begins to count turns, instructions and states anew at cycle `now`.
+    pub(super) fn count_from(&mut self, now: u64) {
+        self.states = States::default();
+        (self.turns, self.issued, self.full) = (0, 0, 0);
+        self.blocked.0 = self.blocked.0.max(now);
+        self.since = self.since.max(now);
+    }
+
+    /// The turns that it made in a cycle since then, `elapsed` cycles ago; a turn has so many instructions.
+    pub(super) fn rate(&self, now: u64, elapsed: u64, turn: u64) -> f64 {
+        /// From so many turns on, the time between the first end of one and the last tells more than instructions do, if the
+        /// warp still gets on as it did.
+        const ENOUGH: u64 = 2;
+        let turns = self.turns.saturating_sub(1);
+        let (in_turns, idle) = (self.last_turn - self.first_turn, now.saturating_sub(self.last_turn));
+        if turns >= ENOUGH && in_turns > 0 && idle * turns < 2 * in_turns {
+            turns as f64 / in_turns as f64
+        } else {
+            self.issued as f64 / turn as f64 / elapsed as f64
+        }
     }
 }
