@@ -90,7 +90,8 @@ pub(super) fn measure(blank: &Core, steady: &Steady, squads: &[Squad], most: u64
             look(&core, &mut seen);
         }
     }
-    let stretch = Stretch { core: &core, steady, elapsed: core.now() - from, middle: &seen[seen.len().div_ceil(2) - 1] };
+    let stretch =
+        Stretch { core: &core, steady, elapsed: core.now() - from, middle: &seen[seen.len().div_ceil(2) - 1] };
     let mut warps: Vec<(usize, &Warp)> = core.warps().enumerate().collect();
     for (at, squad) in squads.iter().enumerate() {
         let mut own: Vec<(usize, &Warp)> = Vec::new();
@@ -137,7 +138,12 @@ impl Stretch<'_> {
                 set.insert(warp.id.warp);
                 states.add(&warp.states);
             }
-            rates.push(Rate { squad: at, warps: set, turns, states: shares(states, turns * count * turn as f64, count) });
+            rates.push(Rate {
+                squad: at,
+                warps: set,
+                turns,
+                states: shares(states, turns * count * turn as f64, count),
+            });
         }
     }
 

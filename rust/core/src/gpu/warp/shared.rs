@@ -70,7 +70,12 @@ struct Group {
 #[derive(Clone, Copy, Debug)]
 enum Work {
     /// Turns of a steady program, how many of them are left, and how they get on.
-    Steady { program: u32, turns: f64, left: f64, rate: Rate },
+    Steady {
+        program: u32,
+        turns: f64,
+        left: f64,
+        rate: Rate,
+    },
     /// They wait, whatever the others do.
     Delay,
     /// They wait for the other warps of the CTA.
@@ -107,7 +112,7 @@ impl Shared {
         sm.enter(now, self.cycle_ps, launches);
         let mut states = [0.0; STATES];
         states[State::NoInstruction as usize] = startup.0 as f64 / self.cycle_ps * f64::from(warps);
-        launch_of(launches, kernel).add(&states, 1.0);
+        launch_of(launches, kernel).add(&states, 1.0, (now, now + startup));
         let all = WarpSet::all(warps);
         let group = Group { warps: all, cursor: Cursor::default(), steps: 0, work: Work::Delay, due: now + startup };
         let first = sm.emptiest(self.sub_partitions);
@@ -156,6 +161,7 @@ impl Sm {
     /// Enters what has been done up to `now`.
     fn enter(&mut self, now: Time, cycle_ps: f64, launches: &mut IdVec<KernelId, Option<Launch<'_>>>) {
         let cycles = now.since(self.since).0 as f64 / cycle_ps;
+        let over = (self.since, now);
         self.since = now;
         for resident in &mut self.residents {
             let launch = launch_of(launches, resident.kernel);
@@ -163,12 +169,12 @@ impl Sm {
                 match &mut group.work {
                     Work::Steady { left, rate, .. } => {
                         *left = (*left - rate.turns * cycles).max(0.0);
-                        launch.add(&rate.states, cycles);
+                        launch.add(&rate.states, cycles, over);
                     }
                     Work::Barrier => {
                         let mut states = [0.0; STATES];
                         states[State::Barrier as usize] = f64::from(group.warps.count(resident.warps));
-                        launch.add(&states, cycles);
+                        launch.add(&states, cycles, over);
                     }
                     Work::Delay | Work::Ended => {}
                 }
@@ -263,12 +269,14 @@ impl Resident {
                 return;
             }
             // They were not always in step: who is behind goes first.
-            let (first, last) = self.groups.iter().fold((u64::MAX, 0), |(first, last), group| {
-                (first.min(group.steps), last.max(group.steps))
-            });
+            let (first, last) = self
+                .groups
+                .iter()
+                .fold((u64::MAX, 0), |(first, last), group| (first.min(group.steps), last.max(group.steps)));
             if first == last {
                 self.groups.truncate(1);
-                self.groups[0] = Group { warps: WarpSet::all(self.warps), work: Work::Delay, due: now, ..self.groups[0] };
+                self.groups[0] =
+                    Group { warps: WarpSet::all(self.warps), work: Work::Delay, due: now, ..self.groups[0] };
                 continue;
             }
             for group in self.groups.iter_mut().filter(|group| group.steps == first) {
@@ -295,9 +303,9 @@ impl Group {
             None => self.work = Work::Ended,
             Some(Step::Delay { cycles, states, .. }) => {
                 let share = f64::from(self.warps.count(warps)) / f64::from(warps);
-                launch.add(&states.0.map(|cycles| cycles as f64), share);
                 self.work = Work::Delay;
                 self.due = now + Time((cycles * cycle_ps).round() as u64);
+                launch.add(&states.0.map(|cycles| cycles as f64), share, (now, self.due));
             }
             Some(Step::Steady { program, turns, .. }) => {
                 let rate = Rate { squad: 0, warps: self.warps, turns: 0.0, states: [0.0; STATES] };

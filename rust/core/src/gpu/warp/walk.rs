@@ -43,14 +43,7 @@ pub(super) struct Warp {
 
 impl Warp {
     /// A warp that can issue its first instruction at `start`, and came at `now`.
-    pub(super) fn new(
-        id: WarpId,
-        (cta, part): (u32, u32),
-        program: u32,
-        now: u64,
-        start: u64,
-        code: &[Op],
-    ) -> Self {
+    pub(super) fn new(id: WarpId, (cta, part): (u32, u32), program: u32, now: u64, start: u64, code: &[Op]) -> Self {
         let mut warp = Self {
             id,
             cta,
