@@ -8,8 +8,8 @@ from pydantic import Field
 
 from wavesim.durations import Time
 from wavesim.errors import InvalidInput
-from wavesim.spec import TAGS, CtaNumbers, Editable, Numbers, Spec
-from wavesim.tiles import Order, raster
+from wavesim.spec import TAGS, Editable, Numbers, Spec
+from wavesim.tiles import Order, TileNumbers, raster
 
 if TYPE_CHECKING:
     import numpy as np
@@ -315,7 +315,7 @@ class Access(Editable, Spec):
                 field = "pattern.tiles_m"
                 why = f"{pattern.tiles_m} x {pattern.tiles_n} tiles need as many CTAs"
                 raise InvalidInput(f"{field}: {why} (got a grid of {count:,})", field, tiles)
-            if isinstance(pattern.order, CtaNumbers) and len(pattern.order) != count:
+            if isinstance(pattern.order, TileNumbers) and len(pattern.order) != count:
                 why = f"one tile a CTA is needed, {count:,} in all (got {len(pattern.order):,})"
                 raise InvalidInput(f"pattern.order: {why}", "pattern.order", len(pattern.order))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from wavesim.access import Access
+from wavesim.streaming import Streaming
 from wavesim.tiles import Tiles
 from wavesim.warps import Warps
 from wavesim.workload import Kernel
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
     from wavesim.devices import Device
     from wavesim.run import Run
 
-__all__ = ["BUSY", "KINDS", "busy", "tensor_cycles"]
+__all__ = ["BUSY", "KINDS", "busy", "lane_cycles", "tensor_cycles"]
 
 KINDS = ("issue", "memory", "sync", "unknown")
-"""``issue``: instructions, tensor cores, and waiting for one's turn; ``memory``: waiting for loads
-and stores; ``sync``: waiting for other warps; ``unknown``: work that is told as a time."""
+"""``issue``: instructions, tensor cores, lanes, and waiting for one's turn; ``memory``: waiting for
+loads and stores; ``sync``: waiting for other warps; ``unknown``: work that is told as a time."""
 
 BUSY: dict[str, Any] = {
     "kind": pl.String,  # one of KINDS
@@ -33,8 +34,9 @@ def busy(run: Run) -> pl.DataFrame:
     """Split the ledger's ``busy`` by what its CTAs did, in the columns of ``BUSY``.
 
     Warp programs are split by the states of their warps (``run.warps``). A tiled product is at
-    ``issue`` for as much of the time as the tensor cores of its SMs work, and waits for memory
-    else. Memory work is ``memory``; work whose time is given says no more than that it is busy.
+    ``issue`` for as much of the time as the tensor cores of its SMs work, a streaming kernel for as
+    much as their FP32 lanes do, and both wait for memory else. Memory work is ``memory``; work
+    whose time is given says no more than that it is busy.
     """
     warps = run.warps.group_by("kernel", "kind").agg(pl.col("share").sum())
     states: dict[int, dict[str, float]] = {}
@@ -66,13 +68,17 @@ def _shares(
         return list(states.items())
     if isinstance(kernel.work, Access):
         return [("memory", 1.0)]
-    if isinstance(kernel.work, Tiles):
-        tensor_ns = tensor_cycles(kernel.work, device) / device.clock.sm_mhz * 1e3
+    if isinstance(kernel.work, Tiles | Streaming):
+        arithmetic_ns = _arithmetic_cycles(kernel.work, device) / device.clock.sm_mhz * 1e3
         # How many of its CTAs an SM holds while it runs any.
         resident = min(max(kernel.ctas / device.sms, 1.0), residency)
-        share = min(tensor_ns * resident / slot_ns, 1.0) if slot_ns else 0.0
+        share = min(arithmetic_ns * resident / slot_ns, 1.0) if slot_ns else 0.0
         return [("issue", share), ("memory", 1.0 - share)]
     return [("unknown", 1.0)]
+
+
+def _arithmetic_cycles(work: Tiles | Streaming, device: Device) -> float:
+    return tensor_cycles(work, device) if isinstance(work, Tiles) else lane_cycles(work, device)
 
 
 def tensor_cycles(work: Tiles, device: Device) -> float:
@@ -81,6 +87,11 @@ def tensor_cycles(work: Tiles, device: Device) -> float:
     m, n, step = work.tile
     flops = 2 * rows * m * columns * n * -(-work.k // step) * step
     return flops * work.element_bytes / 2 / device.limits.tensor_flops_per_cycle
+
+
+def lane_cycles(work: Streaming, device: Device) -> float:
+    """SM cycles, added up over the SMs, that the lanes work on a streaming kernel's elements."""
+    return work.elements * work.operations / device.limits.fp32_lanes
 
 
 def _apportioned(total: int, weights: list[float]) -> list[int]:

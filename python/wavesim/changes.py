@@ -27,6 +27,7 @@ from wavesim.workload import (
     Persistent,
     Program,
     Record,
+    Streaming,
     Tiles,
     Wait,
     Warps,
@@ -366,12 +367,19 @@ def faster_arithmetic(run: Run) -> Change | None:
     return _on_device(run, words, "arithmetic latency", numbers, Warps)
 
 
+def more_lanes(run: Run) -> Change | None:
+    """Double the FP32 lanes of an SM."""
+    return _on_device(
+        run, "twice the FP32 lanes", "arithmetic", {"limits.fp32_lanes": 2.0}, Streaming
+    )
+
+
 def _on_device(
     run: Run,
     words: str,
     limit: str,
     factors: Mapping[str, float],
-    work: type | UnionType = Access | Tiles | Warps,
+    work: type | UnionType = Access | Tiles | Streaming | Warps,
 ) -> Change | None:
     """The same program on a device whose numbers are multiplied, if it has such work."""
     if not any(isinstance(launch.kernel.work, work) for launch in run.program.launches()):
@@ -393,6 +401,13 @@ CHANGES: Mapping[str, tuple[Callable[[Run], Change | None], ...]] = {
     "blocked": (one_more_resident, no_clusters),
     "tail": (whole_waves,),
     "dependency": (whole_waves, no_order),
-    "busy": (faster_dram, faster_l2, nearer_memory, faster_tensor_cores, faster_arithmetic),
+    "busy": (
+        faster_dram,
+        faster_l2,
+        nearer_memory,
+        faster_tensor_cores,
+        more_lanes,
+        faster_arithmetic,
+    ),
 }
 """For each account the changes that could give it back."""

@@ -17,7 +17,7 @@ from wavesim.changes import CHANGES, Change
 from wavesim.errors import Deadlock, InvalidInput
 from wavesim.simulate import simulate
 from wavesim.text import counted, shortened, time_text
-from wavesim.workload import Access, Tiles, Warps
+from wavesim.workload import Access, Streaming, Tiles, Warps
 
 if TYPE_CHECKING:
     from wavesim.run import Run
@@ -199,8 +199,10 @@ def _limit(run: Run, best: tuple[Change, float] | None) -> str:
         return best[0].limit
     times = dict(run.busy.select("kind", "time_ps").iter_rows())
     most = max(times, key=lambda kind: times[kind])
-    tiled = not any(isinstance(launch.kernel.work, Warps) for launch in run.program.launches())
-    return "tensor cores" if most == "issue" and tiled else LIMITS[most]
+    works = [launch.kernel.work for launch in run.program.launches()]
+    if most != "issue" or any(isinstance(work, Warps) for work in works):
+        return LIMITS[most]
+    return "tensor cores" if any(isinstance(work, Tiles) for work in works) else "arithmetic"
 
 
 LIMITS = {
@@ -215,7 +217,8 @@ LIMITS = {
 def _is_detailed(run: Run) -> bool:
     """Whether some work says more than how long it takes."""
     return any(
-        isinstance(launch.kernel.work, Access | Tiles | Warps) for launch in run.program.launches()
+        isinstance(launch.kernel.work, Access | Tiles | Streaming | Warps)
+        for launch in run.program.launches()
     )
 
 

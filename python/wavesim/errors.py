@@ -29,7 +29,10 @@ class InvalidInput(WavesimError, ValueError):
 
 
 class CannotLaunch(InvalidInput):
-    """A kernel that the device refuses: no SM can hold even one of its CTAs."""
+    """A kernel that the device refuses: no SM can hold even one of its CTAs.
+
+    ``field`` is that which asks for too much: ``"kernel.shared_memory"``.
+    """
 
 
 class Deadlock(WavesimError):

@@ -24,8 +24,10 @@ __all__ = [
     "L2_SLICES",
     "L2_WINDOWS",
     "LEDGER",
+    "SECTOR_BYTES",
     "SMS",
     "WARPS",
+    "WARPS_WINDOWS",
     "Recorded",
     "Source",
     "Stored",
@@ -83,6 +85,9 @@ SMS: Mapping[str, pl.DataType | type[pl.DataType]] = {
 }
 """``run.sms``: a row an SM."""
 
+SECTOR_BYTES = 32
+"""What counters count."""
+
 _MOVED: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "requested_sectors": pl.UInt64,  # read by the SMs
     "coalesced_sectors": pl.UInt64,  # of these, joined to a request of another SM of the GPC
@@ -133,6 +138,17 @@ WARPS: Mapping[str, pl.DataType | type[pl.DataType]] = {
 ``wait``, ``branch_resolving``, ``long_scoreboard``, ``short_scoreboard``, ``barrier``,
 ``math_pipe_throttle``, ``mio_throttle``, ``no_instruction``."""
 
+WARPS_WINDOWS: Mapping[str, pl.DataType | type[pl.DataType]] = {
+    "kernel": pl.UInt32,  # the launch's number
+    "start_ns": pl.Float64,
+    "end_ns": pl.Float64,
+    "state": pl.String,  # under the profilers' names
+    "kind": pl.String,  # what holds the warp: issue, memory, or sync (other warps)
+    "warp_cycles": pl.Float64,  # SM cycles from start_ns to end_ns, added up over its warps
+}
+"""``run.warps_windows``: a row a launch with warp programs, window of time and state in which its
+warps were in it. All windows are equally long, up to 1,024 a run; adds up to ``run.warps``."""
+
 LEDGER: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "account": pl.String,
     "time_ps": pl.Int64,  # slot time; Int128 where 64 bits are not enough (over 106 days of it)
@@ -167,6 +183,9 @@ class Source(Protocol):
 
     def warps(self) -> pl.DataFrame:
         """``WARPS``."""
+
+    def warps_windows(self) -> pl.DataFrame:
+        """``WARPS_WINDOWS``; empty if they were not recorded."""
 
     def ledger(self) -> pl.DataFrame:
         """``LEDGER``."""
@@ -212,6 +231,11 @@ class Recorded:
         """A row a launch with warp programs, and state."""
         return pl.DataFrame(self.records.warps())
 
+    def warps_windows(self) -> pl.DataFrame:
+        """A row a launch with warp programs, window of time, and state."""
+        frame = self.records.warps_windows()
+        return pl.DataFrame(schema=WARPS_WINDOWS) if frame is None else pl.DataFrame(frame)
+
     def ledger(self) -> pl.DataFrame:
         """A row an account."""
         frame = pl.DataFrame(self.records.ledger()).with_columns(pl.col("time_ps").cast(pl.Int128))
@@ -238,7 +262,8 @@ class Stored:
     l2_slice_frame: pl.DataFrame | None = None
     l2_window_frame: pl.DataFrame | None = None
     warp_frame: pl.DataFrame | None = None
-    """None where no launch has warp programs."""
+    """None where no launch has warp programs; so is the next."""
+    warp_window_frame: pl.DataFrame | None = None
 
     @classmethod
     def of(cls, source: Source) -> Stored:
@@ -255,6 +280,7 @@ class Stored:
             _unless_empty(source.l2_slices()),
             _unless_empty(source.l2_windows()),
             _unless_empty(source.warps()),
+            _unless_empty(source.warps_windows()),
         )
 
     def kernels(self) -> pl.DataFrame:
@@ -286,6 +312,11 @@ class Stored:
     def warps(self) -> pl.DataFrame:
         """A row a launch with warp programs, and state."""
         return pl.DataFrame(schema=WARPS) if self.warp_frame is None else self.warp_frame
+
+    def warps_windows(self) -> pl.DataFrame:
+        """A row a launch with warp programs, window of time, and state."""
+        kept = self.warp_window_frame
+        return pl.DataFrame(schema=WARPS_WINDOWS) if kept is None else kept
 
     def ledger(self) -> pl.DataFrame:
         """A row an account."""

@@ -166,6 +166,18 @@ class Run:
         return self._source.warps()
 
     @cached_property
+    def warps_windows(self) -> pl.DataFrame:
+        """A row a launch with warp programs, window of time and state; adds up to :attr:`warps`.
+
+        Columns in ``wavesim.frames.WARPS_WINDOWS``.
+
+        Raises:
+            InvalidInput: unless the run recorded ``detail="memory"``.
+        """
+        self._needs_memory()
+        return self._source.warps_windows()
+
+    @cached_property
     def ledger(self) -> pl.DataFrame:
         """A row an account: busy, launch, fill, starved, blocked, tail, dependency.
 

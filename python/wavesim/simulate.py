@@ -56,7 +56,7 @@ def simulate(
     if not isinstance(target, Device):
         raise InvalidInput(f"device: must be a device or a name (got {device!r})", "device", device)
     if isinstance(program, Kernel):
-        whole = Program([Launch(program)])
+        whole = _launched(program)
     elif isinstance(program, Program):
         whole = program
     else:
@@ -114,6 +114,13 @@ def _first_sms(first_sms: Sequence[int], device: Device) -> tuple[int, ...]:
             why = f"first_sms[{i}]: SM numbers run from 0 to {device.sms - 1} (got {sm!r})"
             raise InvalidInput(why, f"first_sms[{i}]", sm)
     return first
+
+
+def _launched(kernel: Kernel) -> Program:
+    try:
+        return Program([Launch(kernel)])
+    except InvalidInput as error:
+        raise _of_kernel(error) from None
 
 
 def _of_kernel(error: InvalidInput) -> InvalidInput:

@@ -8,35 +8,43 @@ from pydantic import BeforeValidator, Field
 
 from wavesim.durations import Time
 from wavesim.errors import InvalidInput
-from wavesim.spec import TAGS, CtaNumbers, Editable, Spec
+from wavesim.spec import TAGS, Editable, Numbers, Spec
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Order", "Tiles", "raster"]
+__all__ = ["Order", "TileNumbers", "Tiles", "raster"]
 
 Extent = Annotated[int, Field(ge=1, le=2**32)]
 Side = Annotated[int, Field(ge=1, le=2**16)]
 ElementBytes = Annotated[int, Field(ge=1, le=16)]
 
 
+class TileNumbers(Numbers):
+    """A tile's number at each place of an order; read in place as :class:`Numbers` are."""
+
+    __slots__ = ()
+
+    _rule: ClassVar[str] = "a tile is a whole number from 0 on"
+
+
 def _order(order: Any) -> Any:
     """Read a list of tiles; names and group sizes stay what they are."""
-    if isinstance(order, CtaNumbers):
+    if isinstance(order, TileNumbers):
         return order
     if isinstance(order, str | int | float):
         named = order in ("row", "column")
         if not named and (isinstance(order, str | bool) or order != int(order) or order < 1):
             raise ValueError("must be 'row', 'column', a number of rows from 1 on, or a list")
         return order if named else min(int(order), MOST_ROWS)
-    return CtaNumbers(order)
+    return TileNumbers(order)
 
 
 MOST_ROWS = 2**32
 """Rows of tiles that are taken together; there never are more."""
 
 Order = Annotated[
-    Literal["row", "column"] | int | CtaNumbers,
+    Literal["row", "column"] | int | TileNumbers,
     Field(union_mode="left_to_right"),
     BeforeValidator(_order),
 ]
@@ -45,12 +53,12 @@ time, column by column), or a list with a tile ``row * columns + column`` at eac
 
 
 def raster(
-    order: Literal["row", "column"] | int | CtaNumbers, rows: int, columns: int
+    order: Literal["row", "column"] | int | TileNumbers, rows: int, columns: int
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Give the tile at each place of an order."""
     import numpy as np  # noqa: PLC0415 (loaded when there are lists)
 
-    if isinstance(order, CtaNumbers):
+    if isinstance(order, TileNumbers):
         return order.array
     named = {"row": 1, "column": rows}.get(str(order), order)
     assert isinstance(named, int)
@@ -136,6 +144,12 @@ class Tiles(Editable, Spec):
         """The operations of the whole product, a multiply-add being two."""
         return 2 * self.m * self.n * self.k
 
+    @property
+    def output_offset_bytes(self) -> int:
+        """Where C begins in its buffer, behind the padded A and B."""
+        (rows, columns), (m, n, k) = self.grid, self.tile
+        return (rows * m + columns * n) * -(-self.k // k) * k * self.element_bytes
+
     def check_ctas(self, count: int, shared_memory: int) -> None:
         """See that a grid of ``count`` CTAs can do this; raises InvalidInput."""
         rows, columns = self.grid
@@ -148,7 +162,7 @@ class Tiles(Editable, Spec):
                 f"{shared_memory:,} of shared memory"
             )
             raise InvalidInput(f"stages: {why} (got {self.stages})", "stages", self.stages)
-        if isinstance(self.order, CtaNumbers) and len(self.order) != rows * columns:
+        if isinstance(self.order, TileNumbers) and len(self.order) != rows * columns:
             why = f"one place a tile is needed, {rows * columns:,} in all"
             got = len(self.order)
             raise InvalidInput(f"order: {why} (got {got:,})", "order", got)

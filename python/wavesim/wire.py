@@ -29,12 +29,13 @@ __all__ = ["Wire", "check_kernel", "single_launch", "translated", "wire_of"]
 
 _ENGINE_KINDS = {"lognormal": "log_normal", "streamed": "stream", "warp_programs": "warps"}
 _ACCESS_TIMES = ("startup", "overhead", "finish")
+_STREAM_TIMES = ("startup", "overhead", "finish")
 _TILE_TIMES = ("startup", "overhead", "epilogue")
 _WORDS = {"await": "wait", "barrier": "barrier", "branch": "branch"}
 _EMPTY = {"duration": {"constant": {"ns": 0.0}}}
 _KERNEL = re.compile(r"^(?:program\.)?kernels\[(\d+)\]")
 _TAG = re.compile(
-    r"\.(?:launch|record|wait|copy|graph|persistent|grid_sync|access|tiles|warps"
+    r"\.(?:launch|record|wait|copy|graph|persistent|grid_sync|access|tiles|streaming|warps"
     r"|(?<=\]\.)(?:arithmetic|tensor|shared|load|store|loop)(?=\.)|from(?=\.)"
     r"|(?<=\.pattern\.)(?:stream|reuse|panels|attention|strided|random|listed|broadcast|chase)"
     r"|chain(?=\.(?:before|after|needs))|duration(?=\.\w))\b"
@@ -228,6 +229,20 @@ def _tiles(work: Any, arrays: list[Array]) -> dict[str, Any]:
     return {**fields, **times, "cold": cold, "order": order}
 
 
+def _streaming(work: Any, arrays: list[Array]) -> dict[str, Any]:
+    fields = {name: getattr(work, name) for name in ("elements", "operations", "share")}
+    times = {name: {"cycles": getattr(work, f"{name}_cycles")} for name in _STREAM_TIMES}
+    return {
+        **fields,
+        **times,
+        "inputs": [dict(array.__dict__) for array in work.inputs],
+        "outputs": [dict(array.__dict__) for array in work.outputs],
+        "result": None if work.result is None else dict(work.result.__dict__),
+        "thread_elements": work.thread_elements,
+        "cold": None if work.cold_cycles is None else {"cycles": work.cold_cycles},
+    }
+
+
 def _duration(duration: Duration, arrays: list[Array]) -> dict[str, Any]:
     kind = duration.__dict__["kind"]
     if isinstance(duration, PerCta):
@@ -247,6 +262,7 @@ def _duration(duration: Duration, arrays: list[Array]) -> dict[str, Any]:
 _ENCODERS = {
     "access": _access,
     "tiles": _tiles,
+    "streaming": _streaming,
     "warp_programs": _warps,
     "grid_sync": _grid_sync,
 }

@@ -18,6 +18,7 @@ from wavesim.devices import Device
 from wavesim.durations import AnyDuration, Duration, PerCta, Time, for_count
 from wavesim.errors import InvalidInput
 from wavesim.spec import TAGS, CtaNumbers, Editable, Spec
+from wavesim.streaming import Streaming
 from wavesim.tiles import Tiles
 from wavesim.warps import Warps
 from wavesim.wire import Wire, check_kernel, wire_of
@@ -37,6 +38,7 @@ __all__ = [
     "Program",
     "Record",
     "Stream",
+    "Streaming",
     "Tiles",
     "Wait",
     "Warps",
@@ -180,7 +182,7 @@ class Measured(Editable, Spec):
 
 
 Work = Annotated[
-    AnyDuration | Persistent | GridSync | Chain | Access | Tiles | Warps | Measured,
+    AnyDuration | Persistent | GridSync | Chain | Access | Tiles | Streaming | Warps | Measured,
     Field(discriminator="kind"),
 ]
 """What the CTAs of a kernel do; in files told by ``kind``."""
@@ -205,8 +207,8 @@ class Kernel(Editable, Spec):
             away by then. For work that is a :class:`Duration`.
         name: for people; need not be unique.
         work: what a CTA does: a :class:`Duration`, or one of :class:`Persistent`,
-            :class:`GridSync`, :class:`Chain`, :class:`Access`, :class:`Tiles`, :class:`Warps` and
-            :class:`Measured`.
+            :class:`GridSync`, :class:`Chain`, :class:`Access`, :class:`Tiles`, :class:`Streaming`,
+            :class:`Warps` and :class:`Measured`.
 
     What only a device can say, such as that no SM holds a CTA of this size, is said when the kernel
     is simulated.
@@ -233,7 +235,15 @@ class Kernel(Editable, Spec):
             grid: int | Sequence[int],
             block: int | Sequence[int] = 256,
             *,
-            work: Duration | Persistent | GridSync | Chain | Access | Tiles | Warps | Measured,
+            work: Duration
+            | Persistent
+            | GridSync
+            | Chain
+            | Access
+            | Tiles
+            | Streaming
+            | Warps
+            | Measured,
             registers: int = 32,
             shared_memory: int = 0,
             cluster: int = 1,

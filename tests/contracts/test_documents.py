@@ -5,8 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+import wavesim
 from wavesim.cli import app
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +38,17 @@ def test_the_python_of_a_document_runs(path, tmp_path, monkeypatch):
         code = compile(block, f"{named(path)}, block {number}", "exec")
         if "import torch" not in block:  # it shows what to do on a machine with a GPU
             exec(code, namespace)
+
+
+def test_every_scenario_of_a_document_runs(tmp_path):
+    pl.DataFrame({"cycles": [2_000.0] * 1_000}).write_parquet(tmp_path / "measured.parquet")
+    scenarios = [(path, text) for path in DOCUMENTS for text in blocks(path, "toml")]
+    for path, text in scenarios:
+        file = tmp_path / "scenario.toml"
+        file.write_text(text)
+        scenario = wavesim.read_scenario(file)
+        assert scenario.simulate(detail="kernels").makespan_ns > 0, named(path)
+    assert len(scenarios) >= 7
 
 
 def test_the_readme_shows_what_its_first_block_prints(capsys):

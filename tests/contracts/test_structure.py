@@ -30,7 +30,7 @@ LAYERS = [
     {"errors", "text", "_wavesim"},
     {"spec"},
     {"devices", "durations"},
-    {"tiles"},
+    {"tiles", "streaming"},
     {"access", "warps", "wire"},
     {"workload"},
     {"frames", "measured"},

@@ -161,3 +161,12 @@ def test_the_table_in_the_docs_is_the_catalogue():
     text = (ROOT / "docs" / "devices.md").read_text()
     assert module.filled(text) == text, f"run {Path(sys.executable).name} docs/devices_table.py"
     assert len(re.findall(r"^\| `", text, re.MULTILINE)) >= len(PUBLISHED)
+
+
+@pytest.mark.parametrize(
+    ("name", "slices", "slice_bytes"),
+    [("a100-sxm4-80", 80, 2**19), ("h100-sxm", 80, 655_360), ("h200", 96, 655_360)],
+)
+def test_l2_is_made_of_eight_slices_for_each_memory_controller(name, slices, slice_bytes):
+    l2 = wavesim.device(name).l2
+    assert (l2.slices, l2.bytes // l2.slices) == (slices, slice_bytes)

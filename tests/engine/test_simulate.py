@@ -85,7 +85,17 @@ def test_a_kernel_that_does_not_launch_says_which_limit_and_by_how_much(shape, m
         wavesim.simulate(h200, KERNEL.edited(name="big", **shape))
     assert message in str(refused.value)
     assert "`big` cannot launch on h200" in str(refused.value)
-    assert refused.value.field == "kernel"
+    # The field that asks for too much; of two it is the last.
+    assert refused.value.field == f"kernel.{next(reversed(shape))}"
+
+
+def test_a_lone_kernel_is_not_told_of_a_program_that_it_did_not_write(h200):
+    out_of_order = wavesim.Tiles(256, 256, 64, order=[0, 1, 2, 2])
+    kernel = Kernel(4, 128, shared_memory=98_304, work=out_of_order)
+    with pytest.raises(InvalidInput) as caught:
+        wavesim.simulate(h200, kernel)
+    assert caught.value.field == "kernel.work.order[3]"
+    assert str(caught.value).startswith("kernel.work.order[3]: ")
 
 
 def test_a_grid_barrier_that_not_all_ctas_reach_is_a_deadlock_that_names_them(h200):

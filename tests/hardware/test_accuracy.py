@@ -46,8 +46,8 @@ BOUNDS = {
     ("reuse", "sm_sectors"): (0.004, 0.04),
     ("fma", "mean_cycles"): (0.006, 0.046),
     ("fma", "span_ns"): (0.005, 0.03),
-    ("mixed", "mean_cycles"): (0.022, 0.15),
-    ("mixed", "span_ns"): (0.031, 0.185),
+    ("mixed", "mean_cycles"): (0.024, 0.15),
+    ("mixed", "span_ns"): (0.035, 0.185),
     ("smem_barrier", "mean_cycles"): (0.012, 0.04),
     ("smem_barrier", "span_ns"): (0.011, 0.047),
     ("panel", "span_ns"): (0.032, 0.14),
@@ -56,9 +56,10 @@ BOUNDS = {
     ("panel", "sm_sectors"): (0.044, 0.19),
     ("broadcast", "span_ns"): (0.029, 0.12),
     ("broadcast", "sm_sectors"): (0.087, 0.49),
-    ("triton_gemm", "dram_bytes"): (0.051, 0.39),
-    ("triton_gemm", "hit_share"): (0.016, 0.09),
-    ("triton_gemm", "sm_sectors"): (0.056, 0.32),
+    ("triton_gemm", "dram_bytes"): (0.05, 0.37),
+    ("triton_gemm", "hit_share"): (0.0155, 0.0905),
+    ("triton_gemm", "sm_sectors"): (0.055, 0.31),
+    ("elementwise", "device_us"): (0.06, 0.23),
 }
 # The SM of each CTA of the first wave, on every logged run that fills the machine: right.
 PLACED = (
@@ -89,9 +90,9 @@ def test_a_family_is_as_near_as_it_was(validation, family, measure):
 @pytest.mark.slow
 def test_every_row_of_a_simulated_family_is_simulated(validation):
     simulated = validation.families.filter(pl.col("rows") > 0)
-    assert dict(zip(simulated["family"], simulated["skipped"], strict=True)) == {
-        family: 0 for family, _ in BOUNDS
-    }
+    skipped = {family: 0 for family, _ in BOUNDS}
+    skipped["elementwise"] = 8  # a chain of which the tables don't say what it is
+    assert dict(zip(simulated["family"], simulated["skipped"], strict=True)) == skipped
     assert set(simulated.select("family", "measure").iter_rows()) == set(BOUNDS)
 
 
@@ -100,15 +101,15 @@ def test_what_is_left_out_says_why(validation):
     left_out = validation.families.filter(pl.col("rows") == 0)
     assert {"fma1", "cublas_gemm"} <= set(left_out["family"])
     whys = validation.skipped.group_by("family").agg(pl.col("why").unique())
-    assert set(whys["family"]) == set(left_out["family"])
+    assert set(whys["family"]) == {*left_out["family"], "elementwise"}
     assert (whys["why"].list.join("").str.len_chars() > 20).all()
 
 
 @pytest.mark.slow
 def test_rows_and_skipped_rows_add_up_to_the_tables(validation, runs):
-    of_runs = validation.skipped.filter(pl.col("run").is_not_null()).height
-    of_tables = validation.rows.filter(pl.col("family") != "triton_gemm")
-    assert of_tables["run"].n_unique() + of_runs == runs.height
+    of_runs = ~pl.col("family").is_in(["triton_gemm", "elementwise"])
+    skipped = validation.skipped.filter(of_runs, pl.col("run").is_not_null()).height
+    assert validation.rows.filter(of_runs)["run"].n_unique() + skipped == runs.height
 
 
 @pytest.mark.slow

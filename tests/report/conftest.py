@@ -6,7 +6,20 @@ from pathlib import Path
 import pytest
 
 import wavesim
-from wavesim import Duration, Graph, Kernel, Launch, Program, Record, Wait
+from wavesim import (
+    Access,
+    Duration,
+    Graph,
+    Kernel,
+    Launch,
+    Program,
+    Record,
+    Streaming,
+    Wait,
+    Warps,
+)
+from wavesim.streaming import Array
+from wavesim.warps import Arithmetic, Barrier, Load, Loop, Shared
 
 NAME = 'void gemm<float, 4>(T const&)</script><script>alert("x")</script>'
 SECRET = "token-hunter2"
@@ -40,6 +53,19 @@ def run() -> wavesim.Run:
             ]
         ),
     )
+
+
+@pytest.fixture(scope="session")
+def detailed() -> wavesim.Run:
+    """A run of memory work, streaming work and a warp program, recorded over time."""
+    turn = [Load(footprint_bytes=2**24), Shared("store"), Barrier(), Arithmetic(40)]
+    works = {
+        "reuse": Access.reuse(16_384, 1_056, passes=3),
+        "copy": Streaming(2**20, Array(4, 1), Array(4, 2)),
+        NAME: Warps([Loop(40, turn)]),
+    }
+    kernels = [Kernel(264, 256, work=work, name=name) for name, work in works.items()]
+    return wavesim.simulate("h200", Program([*kernels, kernels[0]]), detail="memory")
 
 
 def write_trace(path: Path, kernels: int = 40) -> Path:

@@ -52,7 +52,7 @@ def opened(browser: str, page: Path, profile: Path) -> tuple[str, str]:
     return done.stdout, "\n".join(said)
 
 
-@pytest.mark.parametrize("which", ["run", "analysis"])
+@pytest.mark.parametrize("which", ["run", "detailed", "analysis"])
 def test_every_chart_is_drawn_without_a_network(
     which: str, browser: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -66,7 +66,7 @@ def test_every_chart_is_drawn_without_a_network(
     assert len(places) == charts
     for place in places:
         assert "<svg" in place, place[:500]
-        assert re.search(r'class="mark-(rect|area)[^>]*>\s*<path', place), place[:2000]
+        assert re.search(r'class="mark-(rect|area|line)[^>]*>\s*<path', place), place[:2000]
     assert not re.search("error|refused|violat", said, re.IGNORECASE), said
 
 

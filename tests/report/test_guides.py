@@ -27,7 +27,7 @@ def test_each_scenario_of_the_guide_can_be_simulated(text: str, tmp_path: Path) 
 
 
 def test_the_guide_has_scenarios() -> None:
-    assert len(blocks("scenario.md", "toml")) == 4
+    assert len(blocks("scenario.md", "toml")) == 7
 
 
 def test_the_code_of_the_report_guide_runs(

@@ -4,6 +4,7 @@ import altair as alt
 import polars as pl
 import pytest
 
+import wavesim
 from wavesim import plots
 from wavesim.errors import InvalidInput
 from wavesim.text import time_text
@@ -253,3 +254,38 @@ def test_of_many_launches_those_whose_warps_took_longest_are_shown() -> None:
     (rows,) = rows_of(chart)
     assert {row["kernel"] for row in rows} == set(range(10, 50))
     assert "10 launches" in subtitle(chart)
+
+
+def warp_windows(windows: int) -> pl.DataFrame:
+    rows = [
+        (0, 100.0 * at, 100.0 * at + 100.0, state, "issue", 396.0 * warps)
+        for at in range(windows)
+        for state, warps in (("selected", 1), ("wait", 3))
+        if at != 1 or state == "wait"
+    ]
+    names = ["kernel", "start_ns", "end_ns", "state", "kind", "warp_cycles"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+def test_states_of_warps_over_time_are_warps_that_are_in_them() -> None:
+    # 396 cycles in 100 ns at 1.98 GHz are two warps.
+    (rows,) = rows_of(plots.warps_over_time(warp_windows(3), 1.98))
+    shown = [(row["start"], row["state"], row["warps"]) for row in rows]
+    assert shown == [
+        (at, state, warps)
+        for at, selected, waiting in ((0, 2, 6), (100, 0, 6), (200, 2, 6), (300, 0, 0))
+        for state, warps in (("selected", selected), ("wait", waiting))
+    ]
+
+
+def test_states_over_more_windows_than_a_chart_holds_share_steps() -> None:
+    chart = plots.warps_over_time(warp_windows(6_000), 1.98)
+    (rows,) = rows_of(chart)
+    assert len(rows) <= plots.MAX_ROWS
+    assert {row["warps"] for row in rows if row["state"] == "wait"} <= {0.0, 6.0}
+    assert chart.to_dict()["title"]["subtitle"] == "3 windows of 100 ns share a step"
+
+
+def test_a_run_recorded_over_time_has_both_charts_of_its_warps(detailed: wavesim.Run) -> None:
+    bars, over_time = rows_of(detailed.plot.warps())
+    assert {row["state"] for row in bars} == {row["state"] for row in over_time}

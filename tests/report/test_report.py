@@ -78,6 +78,40 @@ def test_a_run_is_told_in_the_order_of_the_questions(run_html: str) -> None:
     ]
 
 
+def test_work_that_was_simulated_is_told_with_its_memory_and_its_warps(
+    detailed: wavesim.Run,
+) -> None:
+    html = render(run_page(detailed))
+    reader = Reader(html)
+    assert reader.headings[3:5] == ["Memory", "Warps"]
+    text = " ".join(" ".join(reader.text).split())
+    memory, warps = (s for s in run_page(detailed).sections if s.title in ("Memory", "Warps"))
+    assert memory.table is not None
+    assert warps.table is not None
+    # The two launches of one name are a row.
+    rows = {row[0]: row for row in memory.table.rows}
+    assert set(rows) == {"reuse", "copy"}
+    of_name = detailed.l2.filter(name="reuse")
+    hit_share = of_name["hits"].sum() / of_name["lookups"].sum()
+    assert rows["reuse"][1:3] == ("2", f"{hit_share:.1%}")
+    assert rows["copy"][2:5] == ("0.0%", "4.194", "4.194")
+    shares = {row[1]: row[4] for row in warps.table.rows}
+    for state, share in detailed.warps.filter(pl.col("share") > 0).select("state", "share").rows():
+        assert shares[state] == f"{share:.1%}"
+    assert "L2 over time" in html
+    assert "Warp states over time" in html
+    assert NAME in text
+    assert "<script>alert" not in html
+
+
+def test_memory_and_warps_that_were_not_recorded_over_time_are_told_without_it() -> None:
+    kernel = wavesim.Kernel(264, 256, work=wavesim.Access.stream(4_096))
+    page = run_page(wavesim.simulate("h200", kernel))
+    (memory,) = [section for section in page.sections if section.title == "Memory"]
+    assert memory.charts == ()
+    assert all(section.title != "Warps" for section in page.sections)
+
+
 def test_a_trace_is_told_in_the_order_of_the_questions(analysis_html: str) -> None:
     assert Reader(analysis_html).headings[:6] == [
         "Where the time went",

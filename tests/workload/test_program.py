@@ -52,7 +52,7 @@ def test_a_graph_holds_no_graph():
 def test_the_engines_faults_name_the_item_that_the_caller_wrote(h200):
     with pytest.raises(CannotLaunch) as refused:
         wavesim.simulate(h200, Program([KERNEL, Graph([KERNEL, TOO_LARGE])]))
-    assert refused.value.field == "items[1].items[1].kernel"
+    assert refused.value.field == "items[1].items[1].kernel.shared_memory"
 
 
 def test_the_same_kernel_is_sent_to_the_engine_once():

@@ -93,6 +93,7 @@ def test_a_saved_run_gives_back_its_tiles(tmp_path):
         ({"element_bytes": 0}, "element_bytes"),
         ({"order": "diagonal"}, "order"),
         ({"order": 0}, "order"),
+        ({"order": [0.0, float("nan")]}, "order"),
         ({"overhead_cycles": -1.0}, "overhead_cycles"),
     ],
 )
@@ -100,6 +101,13 @@ def test_what_cannot_be_is_refused_when_it_is_made(fields, field):
     with pytest.raises(InvalidInput) as caught:
         Tiles(**{"m": 128, "n": 128, "k": 64} | fields)
     assert (caught.value.field or "").startswith(field)
+
+
+def test_a_list_that_has_no_tiles_is_told_in_words_of_tiles():
+    with pytest.raises(
+        InvalidInput, match=r"\[1\]: a tile is a whole number from 0 on \(got nan\)"
+    ):
+        Tiles(128, 128, 64, order=[0.0, float("nan")])
 
 
 @pytest.mark.parametrize(

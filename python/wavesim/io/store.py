@@ -19,7 +19,18 @@ import polars as pl
 
 from wavesim.devices import Device
 from wavesim.errors import InvalidInput, UnsupportedFile
-from wavesim.frames import CTAS, KERNELS, L2, L2_SLICES, L2_WINDOWS, LEDGER, SMS, WARPS, Stored
+from wavesim.frames import (
+    CTAS,
+    KERNELS,
+    L2,
+    L2_SLICES,
+    L2_WINDOWS,
+    LEDGER,
+    SMS,
+    WARPS,
+    WARPS_WINDOWS,
+    Stored,
+)
 from wavesim.io.atomic import atomic_folder
 from wavesim.io.programs import decode_program, encode_program
 from wavesim.run import Run
@@ -34,6 +45,7 @@ FRAMES = {field.name: field.name.removesuffix("_frame") + "s.parquet" for field 
 FRAMES |= {
     "l2_frame": "l2.parquet",
     "warp_frame": "warps.parquet",
+    "warp_window_frame": "warps_windows.parquet",
     "ledger_frame": "ledger.parquet",
     "timeline_frame": "timeline.parquet",
 }
@@ -47,9 +59,13 @@ _COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "l2_slice_frame": L2_SLICES,
     "l2_window_frame": L2_WINDOWS,
     "warp_frame": WARPS,
+    "warp_window_frame": WARPS_WINDOWS,
     "ledger_frame": LEDGER,
 }
-_OPTIONAL = ("cta_frame", "l2_frame", "l2_slice_frame", "l2_window_frame", "warp_frame")
+_OPTIONAL = (
+    *("cta_frame", "l2_frame", "l2_slice_frame", "l2_window_frame"),
+    *("warp_frame", "warp_window_frame"),
+)
 _NAMES = {MANIFEST, NUMBERS, *FRAMES.values()}
 
 

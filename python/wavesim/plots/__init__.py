@@ -18,7 +18,7 @@ from wavesim.plots.of_run import Plots
 from wavesim.plots.places import slots, sms
 from wavesim.plots.streams import kernels
 from wavesim.plots.style import ACCOUNTS, MAX_ROWS, account_colour
-from wavesim.plots.warps import warps
+from wavesim.plots.warps import warps, warps_over_time
 
 __all__ = [
     "ACCOUNTS",
@@ -33,4 +33,5 @@ __all__ = [
     "sms",
     "timeline",
     "warps",
+    "warps_over_time",
 ]

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 import altair as alt
 import polars as pl
 
+from wavesim.frames import SECTOR_BYTES
 from wavesim.plots.streams import NAME_CHARACTERS, NAMED
 from wavesim.plots.style import MAX_ROWS, WIDTH, maximum, titled, x_time
 from wavesim.text import TimeUnit, shortened
-
-_SECTOR_BYTES = 32
 
 
 def l2(windows: pl.DataFrame, names: Mapping[int, str] | None = None) -> alt.VConcatChart:
@@ -49,7 +48,7 @@ def l2(windows: pl.DataFrame, names: Mapping[int, str] | None = None) -> alt.VCo
     moved = (
         data.group_by("start_ns")
         .agg(
-            ((pl.col("lookups") + pl.col("written_sectors")).sum() * _SECTOR_BYTES).alias("L2"),
+            ((pl.col("lookups") + pl.col("written_sectors")).sum() * SECTOR_BYTES).alias("L2"),
             (pl.col("dram_read_bytes") + pl.col("dram_written_bytes")).sum().alias("DRAM"),
         )
         .unpivot(index="start_ns", variable_name="where", value_name="bytes")

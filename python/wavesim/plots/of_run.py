@@ -14,7 +14,7 @@ from wavesim.plots.logged import compare
 from wavesim.plots.places import slots, sms
 from wavesim.plots.streams import kernels
 from wavesim.plots.style import MAX_ROWS
-from wavesim.plots.warps import warps
+from wavesim.plots.warps import warps, warps_over_time
 
 if TYPE_CHECKING:
     from wavesim.run import Run
@@ -54,9 +54,17 @@ class Plots:
         names = dict(zip(frame["kernel"].to_list(), frame["name"].to_list(), strict=True))
         return l2(self.run.l2_windows, names)
 
-    def warps(self) -> alt.Chart:
-        """What the warps of each launch with a warp program did, as a stack of states."""
-        return warps(self.run.warps)
+    def warps(self) -> alt.Chart | alt.VConcatChart:
+        """What the warps of each launch with a warp program did, as a stack of states.
+
+        With ``detail="memory"``, beneath it the same over time.
+        """
+        stack = warps(self.run.warps)
+        if self.run.detail != "memory" or self.run.warps_windows.is_empty():
+            return stack
+        over_time = warps_over_time(self.run.warps_windows, self.run.device.clock.sm_mhz / 1e3)
+        chart: alt.VConcatChart = alt.vconcat(stack, over_time)
+        return chart
 
     def compare(self, logged: pl.DataFrame) -> alt.VConcatChart:
         """Running CTAs against a log of blocks (``start_ns``, ``end_ns``), and the differences."""

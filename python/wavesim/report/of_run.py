@@ -9,6 +9,7 @@ import polars as pl
 
 from wavesim.plots import MAX_ROWS, account_colour
 from wavesim.plots.style import ACCOUNTS
+from wavesim.report.of_work import work_sections
 from wavesim.report.page import Page, Point, Section, table_of
 from wavesim.summary import KERNEL_HEADINGS, by_shape, rest_of
 from wavesim.text import counted, time_text
@@ -38,12 +39,13 @@ def run_page(run: Run) -> Page:
 
 
 def run_sections(run: Run) -> list[Section]:
-    """Ledger, diagnosis, timeline, kernels, SMs."""
+    """Ledger, diagnosis, timeline, memory and warps if there are any, kernels, SMs."""
     sections = [ledger_section(run), diagnosis_section(run.diagnose())]
     charts: list[alt.TopLevelMixin] = [run.plot.timeline(), run.plot.kernels()]
     if run.detail != "kernels" and run.ctas.height <= SLOT_CHART_CTAS:
         charts.append(run.plot.slots())
     sections.append(Section("Timeline", charts=tuple(charts)))
+    sections += work_sections(run)
     sections.append(kernels_section(run.kernels))
     sections.append(Section("SMs", charts=(run.plot.sms(),)))
     return sections

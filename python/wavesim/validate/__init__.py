@@ -108,6 +108,7 @@ def validate(
         [name for name in modelled if FAMILIES[name].with_blocks],
         [name for name in modelled if FAMILIES[name].placed],
     )
+    rows += [row for name in modelled if name in tables.others for row in tables.rows_of(name)]
     outcomes = _predict_all(rows, target, progress)
     compared: list[tuple[Any, ...]] = []
     left_out: list[tuple[Any, ...]] = []
@@ -117,7 +118,7 @@ def validate(
         else:
             compared += [_compared(row, measure, value) for measure, value in outcome.items()]
     for name in chosen:
-        if name in tables.others:
+        if name in tables.others and name not in FAMILIES:
             left_out.append((name, None, tables.height(name), _why_not(name)))
     result = Validation(
         families=_by_family(chosen, compared, left_out),

@@ -18,7 +18,9 @@ from wavesim.durations import Duration
 from wavesim.validate.tables import NotSimulated
 
 __all__ = [
+    "ELEMENT",
     "FLUSHED_COLD",
+    "GELU",
     "GRAPH_CALL_NS",
     "LAST_WARP",
     "LOOP_FINISH",
@@ -27,6 +29,7 @@ __all__ = [
     "PRODUCT_EPILOGUE",
     "PRODUCT_STARTUP",
     "PRODUCT_STEP",
+    "PROFILED_NS",
     "UNNOTED_REGISTERS",
     "Drawn",
     "GridBarrier",
@@ -96,6 +99,17 @@ PRODUCT_STEP = 130.0
 
 PRODUCT_EPILOGUE = 1_500.0
 """``gemm``: the sums become bf16, go through shared memory and are stored."""
+
+PROFILED_NS = 370.0
+"""What a profiler counts of a kernel beside the time from where the dispatcher could begin until it
+knows that all has ended. Read off the compiled rows of ``elementwise`` with 65,536 elements."""
+
+ELEMENT = 2.0
+"""Elementwise kernels: instructions an element beside its arithmetic, for vectors of loads and
+stores and their addresses."""
+
+GELU = 26.0
+"""Instructions an element of the exact GELU: an error function and three multiplications."""
 
 GRAPH_CALL_NS = 7_700.0
 """What the host sees of a graph beside the time between its first start and its last end: the call

@@ -165,6 +165,17 @@ class Tables:
         sms = self._by_block("smid", pl.Int64(), chosen, placed, needed=False)
         return [_row(values, cycles, sms) for values in chosen.iter_rows(named=True)] + counted
 
+    def rows_of(self, table: str) -> list[Row]:
+        """Give the rows of a table that is not ``runs``, numbered from 0."""
+        try:
+            frame = self._scan(self._path(table)).collect()
+        except pl.exceptions.PolarsError as error:
+            raise _unreadable(self._path(table), error) from error
+        return [
+            _row({**values, "experiment": table, "run": number}, {}, {})
+            for number, values in enumerate(frame.iter_rows(named=True))
+        ]
+
     def height(self, table: str) -> int:
         """Count the rows of a table that is not ``runs``."""
         return int(self._scan(self._path(table)).select(pl.len()).collect().item())

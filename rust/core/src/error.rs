@@ -21,8 +21,10 @@ pub enum Error {
     /// A kernel that the device can't run: which limit, and by how much.
     #[error("{field}: kernel `{kernel}` cannot launch on {device}: {why}")]
     CannotLaunch {
-        /// The path of the kernel in the program.
+        /// The path of the kernel's field that asks for too much.
         field: String,
+        /// The value of that field.
+        value: String,
         /// The kernel's name.
         kernel: String,
         /// The device's name.

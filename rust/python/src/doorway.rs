@@ -52,8 +52,8 @@ pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
         Error::Invalid { field, value, .. } => {
             class(py, "InvalidInput").and_then(|class| class.call1((message, field, value)))
         }
-        Error::CannotLaunch { field, kernel, .. } => {
-            class(py, "CannotLaunch").and_then(|class| class.call1((message, field, kernel)))
+        Error::CannotLaunch { field, value, .. } => {
+            class(py, "CannotLaunch").and_then(|class| class.call1((message, field, value)))
         }
         Error::Deadlock { .. } => class(py, "Deadlock").and_then(|class| class.call1((message,))),
         other => return PyRuntimeError::new_err(other.to_string()),

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use wavesim::device::{Device, Occupancy};
 use wavesim::engine::Time;
-use wavesim::records::{Account, CtaColumns, KernelColumns, Ledger, SmColumns, State, WarpColumns};
+use wavesim::records::{Account, CtaColumns, KernelColumns, Ledger, SmColumns, State, WarpColumns, WarpWindowColumns};
 use wavesim::simulate::shape_of;
 use wavesim::workload::{Kernel, Program};
 
@@ -114,6 +114,23 @@ pub(crate) fn warps(columns: &WarpColumns, names: &[String]) -> RecordBatch {
         ("kind", Arc::new(StringArray::from_iter_values(rows().map(|(_, state)| state.kind())))),
         ("warp_cycles", floats(rows().map(cycles))),
         ("share", floats(rows().map(share))),
+    ])
+}
+
+/// One row a launch with warp programs, window of time, and state in which its warps were in it.
+pub(crate) fn warps_windows(columns: &WarpWindowColumns) -> RecordBatch {
+    let rows: Vec<(usize, State)> = (0..columns.kernel.len())
+        .flat_map(|row| State::ALL.map(|state| (row, state)))
+        .filter(|&(row, state)| columns.cycles[row][state as usize] > 0.0)
+        .collect();
+    let rows = || rows.iter().copied();
+    batch([
+        ("kernel", column::<UInt32Type, _>(rows().map(|(row, _)| columns.kernel[row]).collect(), |id| id.0)),
+        ("start_ns", nanoseconds(rows().map(|(row, _)| columns.start[row]).collect())),
+        ("end_ns", nanoseconds(rows().map(|(row, _)| columns.end[row]).collect())),
+        ("state", Arc::new(StringArray::from_iter_values(rows().map(|(_, state)| state.name())))),
+        ("kind", Arc::new(StringArray::from_iter_values(rows().map(|(_, state)| state.kind())))),
+        ("warp_cycles", floats(rows().map(|(row, state)| columns.cycles[row][state as usize]))),
     ])
 }
 

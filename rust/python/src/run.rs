@@ -33,6 +33,7 @@ pub(crate) struct RunRecords {
     l2_slices: Option<Lazy>,
     l2_windows: Option<Lazy>,
     warps: Lazy,
+    warps_windows: Option<Lazy>,
     ledger: Ledger,
     slots: u64,
     makespan: wavesim::engine::Time,
@@ -41,13 +42,27 @@ pub(crate) struct RunRecords {
 
 impl RunRecords {
     fn new(records: Records, machine: &Machine, program: Program) -> Self {
-        let Records { kernels, ctas, sms, l2, l2_slices, l2_windows, warps, ledger, slots, makespan, digest } = records;
+        let Records {
+            kernels,
+            ctas,
+            sms,
+            l2,
+            l2_slices,
+            l2_windows,
+            warps,
+            warps_windows,
+            ledger,
+            slots,
+            makespan,
+            digest,
+        } = records;
         let device = Arc::clone(&machine.device);
         let names: Vec<String> = l2.spec.iter().map(|&spec| program.kernels[spec as usize].name.clone()).collect();
         let launched: Vec<String> =
             warps.spec.iter().map(|&spec| program.kernels[spec as usize].name.clone()).collect();
         Self {
             warps: lazy(move || frames::warps(&warps, &launched)),
+            warps_windows: warps_windows.map(|windows| lazy(move || frames::warps_windows(&windows))),
             l2: lazy(move || l2_frames::l2(l2, &names)),
             l2_slices: l2_slices.map(|slices| lazy(|| l2_frames::l2_slices(slices))),
             l2_windows: l2_windows.map(|windows| lazy(|| l2_frames::l2_windows(windows))),
@@ -97,6 +112,11 @@ impl RunRecords {
     /// One row a launch with warp programs, and state of its warps.
     fn warps(&self) -> Frame {
         RecordBatch::clone(&self.warps).into()
+    }
+
+    /// One row a launch with warp programs, window of time and state; None if they were not recorded.
+    fn warps_windows(&self) -> Option<Frame> {
+        self.warps_windows.as_ref().map(|windows| RecordBatch::clone(windows).into())
     }
 
     /// One row an account; `time_ps` is a decimal without fraction.

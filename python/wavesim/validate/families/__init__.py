@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wavesim.validate.families import (
     clusters,
+    elementwise,
     empty,
     issue,
     launches,
@@ -28,6 +29,7 @@ FAMILIES: dict[str, Family] = {
         launches,
         memory,
         products,
+        elementwise,
         issue,
     )
     for family in module.FAMILIES
@@ -44,7 +46,6 @@ NOT_MODELLED: dict[str, str] = {
             "triton_tiles",
             "streamk_gemm",
             "flash_attention",
-            "elementwise",
         ),
         _BOTH,
     ),

@@ -119,6 +119,8 @@ pub struct Limits {
     pub max_nonportable_cluster: u32,
     /// What the tensor cores (AMD: matrix cores) of an SM do a cycle, a multiply-add being two: 16-bit operands, no sparsity.
     pub tensor_flops_per_cycle: u32,
+    /// Multiply-adds of 32-bit floats that an SM does a cycle.
+    pub fp32_lanes: u32,
 }
 
 const KB: u32 = 1024;
@@ -132,7 +134,8 @@ impl Limits {
     /// The limits of a compute capability.
     ///
     /// Sources: CUDA programming guide and NVIDIA/cccl `arch_traits.h`; for AMD the CDNA instruction set manuals and
-    /// LLVM's AMDGPU back end. Tensor-core rates: what the vendors' data sheets give at the boost clock, by SM and cycle.
+    /// LLVM's AMDGPU back end. Tensor-core rates, and FP32 lanes of AMD: what the vendors' data sheets give at the boost clock, by
+    /// SM and cycle. FP32 lanes of NVIDIA: CUDA programming guide, throughput of arithmetic instructions.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a capability that is not known; it names the known ones.
@@ -145,9 +148,9 @@ impl Limits {
         match capability {
             ComputeCapability::Cuda(major, minor) => cuda_limits(*major, *minor).ok_or_else(unknown),
             ComputeCapability::Gfx(name) => match name.as_str() {
-                "gfx90a" => Ok(cdna_limits(64 * KB, 512, 1024)),
-                "gfx942" => Ok(cdna_limits(64 * KB, 512, 2048)),
-                "gfx950" => Ok(cdna_limits(160 * KB, 1280, 4096)),
+                "gfx90a" => Ok(cdna_limits(64 * KB, 512, 1024, 64)),
+                "gfx942" => Ok(cdna_limits(64 * KB, 512, 2048, 128)),
+                "gfx950" => Ok(cdna_limits(160 * KB, 1280, 4096, 128)),
                 _ => Err(unknown()),
             },
         }
@@ -187,6 +190,7 @@ impl Limits {
             ("ctas_in_clusters", self.ctas_in_clusters),
             ("max_cluster", self.max_cluster),
             ("tensor_flops_per_cycle", self.tensor_flops_per_cycle),
+            ("fp32_lanes", self.fp32_lanes),
         ] {
             if value == 0 {
                 return Err(Error::invalid(field, value, "must be at least 1"));
@@ -267,11 +271,12 @@ fn cuda_limits(major: u32, minor: u32) -> Option<Limits> {
         max_cluster: cluster.min(8),
         max_nonportable_cluster: cluster,
         tensor_flops_per_cycle: flops,
+        fp32_lanes: if matches!((major, minor), (7, _) | (8, 0)) { 64 } else { 128 },
     })
 }
 
 /// CDNA 2 to 4: a CU has 4 SIMDs of at most 8 waves, and 512 registers a lane on each, given out in eights.
-fn cdna_limits(lds_bytes: u32, lds_unit_bytes: u32, flops: u32) -> Limits {
+fn cdna_limits(lds_bytes: u32, lds_unit_bytes: u32, flops: u32, fp32_lanes: u32) -> Limits {
     let wave = 64;
     Limits {
         warp_size: wave,
@@ -300,6 +305,7 @@ fn cdna_limits(lds_bytes: u32, lds_unit_bytes: u32, flops: u32) -> Limits {
         max_cluster: 1,
         max_nonportable_cluster: 1,
         tensor_flops_per_cycle: flops,
+        fp32_lanes,
     }
 }
 

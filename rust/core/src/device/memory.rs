@@ -81,6 +81,8 @@ pub enum WritePolicy {
     WriteThrough,
 }
 
+/// What is fetched and counted at the least.
+const SECTOR_BYTES: u32 = 32;
 /// The most SMs that share a request.
 const MOST_SHARERS: u32 = 255;
 /// The most lines of a set.
@@ -94,19 +96,12 @@ impl L2 {
         if self.halves == 0 {
             return Err(Error::invalid("halves", 0, "must be at least 1"));
         }
-        if !self.line_bytes.is_power_of_two() || !self.sector_bytes.is_power_of_two() {
-            return Err(Error::invalid(
-                "line_bytes",
-                format!("{}, sectors of {}", self.line_bytes, self.sector_bytes),
-                "lines and sectors must be powers of two",
-            ));
+        if !self.line_bytes.is_power_of_two() {
+            return Err(Error::invalid("line_bytes", self.line_bytes, "must be a power of two"));
         }
-        if self.sector_bytes > self.line_bytes {
-            return Err(Error::invalid(
-                "sector_bytes",
-                self.sector_bytes,
-                format!("must not be larger than a line ({} bytes)", self.line_bytes),
-            ));
+        if self.sector_bytes != SECTOR_BYTES {
+            let why = format!("only sectors of {SECTOR_BYTES} bytes are simulated");
+            return Err(Error::invalid("sector_bytes", self.sector_bytes, why));
         }
         if !(32..=256).contains(&self.line_bytes) {
             return Err(Error::invalid("line_bytes", self.line_bytes, "a line has 32 to 256 bytes"));

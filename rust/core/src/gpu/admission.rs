@@ -1,6 +1,6 @@
 //! What is found out before a run: what a CTA of each kernel takes, and whether the device can run it at all.
 
-use crate::device::{Deal, Device};
+use crate::device::{Deal, Device, RefusedBy};
 use crate::error::{Error, Result};
 use crate::simulate::shape_of;
 use crate::workload::{Kernel, Program, Work};
@@ -54,6 +54,17 @@ pub(super) fn dealt_to(device: &Device) -> Option<usize> {
     (device.dispatch.deal == Deal::RoundRobin && gpcs > 1).then_some(gpcs)
 }
 
+/// Which of a kernel's fields a limit refuses, and its value.
+fn asked_too_much(kernel: &Kernel, limit: RefusedBy) -> (&'static str, u32) {
+    match limit {
+        RefusedBy::ThreadsPerCta | RefusedBy::Warps => ("block", kernel.threads()),
+        RefusedBy::RegistersPerThread | RefusedBy::RegistersPerCta => ("registers", kernel.registers),
+        RefusedBy::SharedOptinBytes => ("shared_memory", kernel.shared_memory),
+        RefusedBy::BarriersPerCta => ("barriers", kernel.barriers),
+        RefusedBy::Cluster | RefusedBy::ClusterCapacity => ("cluster", kernel.cluster),
+    }
+}
+
 /// What a CTA of each of the program's kernels takes of an SM; an error for the first that can't launch.
 pub(super) fn footprints(device: &Device, program: &Program) -> Result<Vec<Footprint>> {
     let mut footprints: Vec<Footprint> = program
@@ -61,15 +72,18 @@ pub(super) fn footprints(device: &Device, program: &Program) -> Result<Vec<Footp
         .iter()
         .enumerate()
         .map(|(i, kernel)| {
-            let field = format!("program.kernels[{i}]");
             let occupancy = device.occupancy(&shape_of(kernel));
             match occupancy.refusal {
-                Some(refusal) => Err(Error::CannotLaunch {
-                    field,
-                    kernel: kernel.name.clone(),
-                    device: device.name.clone(),
-                    why: refusal.text,
-                }),
+                Some(refusal) => {
+                    let (field, value) = asked_too_much(kernel, refusal.limit);
+                    Err(Error::CannotLaunch {
+                        field: format!("program.kernels[{i}].{field}"),
+                        value: value.to_string(),
+                        kernel: kernel.name.clone(),
+                        device: device.name.clone(),
+                        why: refusal.text,
+                    })
+                }
                 None => Ok(Footprint::new(&occupancy, kernel.barriers, &device.limits)),
             }
         })

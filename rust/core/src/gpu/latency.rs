@@ -1,5 +1,7 @@
 //! How long memory takes, from the numbers of a device, and how latency grows with what is in flight.
 
+use std::ops::AddAssign;
+
 use crate::device::{Device, WritePolicy};
 use crate::engine::Time;
 use crate::workload::Span;
@@ -58,6 +60,24 @@ impl Timings {
             store_ps_per_byte: 1e3 / if write_through { write.min(dram.reached_gb_s) } else { write },
             write_through,
         }
+    }
+}
+
+/// Bytes in flight, by what they wait for: their SM's port, L2, the fabric, DRAM.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Demand {
+    pub(super) port: u32,
+    pub(super) l2: u32,
+    pub(super) fabric: u32,
+    pub(super) dram: u32,
+}
+
+impl AddAssign for Demand {
+    fn add_assign(&mut self, other: Self) {
+        self.port += other.port;
+        self.l2 += other.l2;
+        self.fabric += other.fabric;
+        self.dram += other.dram;
     }
 }
 

@@ -197,7 +197,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         let launches = runs.values().map(|run| run.spec);
         let memory = Memory::new(device, program, launches, arrays, sms.places(), options);
         let launches = runs.values().map(|run| run.spec);
-        let warps = Warps::new(device, program, launches, arrays, options.issue, sms.places());
+        let warps = Warps::new(device, program, launches, arrays, options, sms.places());
         Ok(Self {
             program,
             timings: Timings::new(device),
@@ -374,6 +374,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             l2_slices,
             l2_windows,
             warps: outcome::warps(&self.runs, self.warps.as_ref()),
+            warps_windows: self.warps.as_ref().and_then(Warps::windows),
             ledger: books.close(self.makespan, slots),
             slots,
             makespan: self.makespan,

@@ -6,10 +6,11 @@
 
 use super::coalescer::Coalescer;
 use super::l2::{Address, Cache, Found, block_bytes, hash};
-use super::latency::{Timings, loaded};
+use super::latency::{Demand, Timings, loaded};
 use super::moves::{Launch, Moves, Uneven};
 use super::port::Port;
 use super::sm::Place;
+use super::streaming::Streams;
 use super::tiles::Tiling;
 use crate::device::Device;
 use crate::engine::Time;
@@ -40,13 +41,13 @@ pub(crate) struct Memory<'a> {
     fabric_demand: u64,
     /// When L2 has taken in all stores so far.
     stored: Time,
-    /// When DRAM has taken in all that stores have driven out.
-    written_back: Time,
     draws: u64,
     /// By slice and by window; only if the run keeps that.
     log: Option<L2Log>,
     /// Only if the program has tiled kernels.
     pub(super) tiling: Option<Tiling>,
+    /// Only if the program has streaming kernels.
+    pub(super) streams: Option<Streams>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,15 +61,6 @@ struct Sm {
     /// The launch that ran here last, and when it may have its first data.
     launch: Option<KernelId>,
     warm: Time,
-}
-
-/// Bytes in flight, by what they wait for: their SM's port, L2, the fabric, DRAM.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Demand {
-    port: u32,
-    l2: u32,
-    fabric: u32,
-    dram: u32,
 }
 
 /// A CTA on its place.
@@ -115,6 +107,7 @@ impl<'a> Memory<'a> {
             .filter_map(|kernel| match &kernel.work {
                 Work::Access(access) => Some(access.pattern.alignment(kernel.threads())),
                 Work::Tiles(tiles) => Some(tiles.alignment()),
+                Work::Streaming(stream) => Some(stream.alignment(kernel.threads())),
                 _ => None,
             })
             .min()?;
@@ -132,6 +125,7 @@ impl<'a> Memory<'a> {
         } else {
             launches.values_mut().flatten().for_each(|launch| launch.read_once = false);
         }
+        let any = |of: fn(&Work) -> bool| program.kernels.iter().any(|kernel| of(&kernel.work));
         let cache = Cache::new(&device.l2, block_bytes, options.seed);
         let coalescer = || Coalescer::new(&device.l2, block_bytes, cache.geometry().blocks_per_page());
         let mut sms = IdVec::filled(
@@ -157,14 +151,10 @@ impl<'a> Memory<'a> {
             dram_demand: 0,
             fabric_demand: 0,
             stored: Time::ZERO,
-            written_back: Time::ZERO,
             draws: 0,
             log,
-            tiling: program
-                .kernels
-                .iter()
-                .any(|kernel| matches!(kernel.work, Work::Tiles(_)))
-                .then(|| Tiling::new(device.sm_count(), places)),
+            tiling: any(|work| matches!(work, Work::Tiles(_))).then(|| Tiling::new(device.sm_count(), places)),
+            streams: any(|work| matches!(work, Work::Streaming(_))).then(|| Streams::new(device.sm_count(), places)),
         })
     }
 
@@ -186,7 +176,11 @@ impl<'a> Memory<'a> {
 
     /// What a CTA on `place` had in flight has come: when that of its next iteration will have; none if it has ended.
     pub(crate) fn next(&mut self, kernel: KernelId, cta: u32, place: Place, now: Time) -> Option<Time> {
-        let Moves::Walk(walk) = &self.launch(kernel).moves else { return self.next_of_tiles(kernel, cta, place, now) };
+        let walk = match &self.launch(kernel).moves {
+            Moves::Walk(walk) => walk,
+            Moves::Tiles(_) => return self.next_of_tiles(kernel, cta, place, now),
+            Moves::Stream(_) => return self.next_of_stream(kernel, cta, place, now),
+        };
         let mut state = self.ctas[place.0 as usize];
         let begins = !state.started;
         if begins {
@@ -205,11 +199,13 @@ impl<'a> Memory<'a> {
             self.ctas[place.0 as usize] = Cta::default();
             return None;
         };
-        let Launch { write, finish, .. } = *self.launch(kernel);
+        let Launch { write, buffer, overhead, finish, .. } = *self.launch(kernel);
         let (done, demand) = if write {
-            (self.store(kernel, place.sm(), bytes, now), Demand::default())
+            let turn = Time((overhead * self.timings.cycle_ps + 0.5) as u64);
+            let (taken, demand) = self.store(kernel, place.sm(), buffer, bytes, now);
+            (taken.max(now + turn), demand)
         } else {
-            self.load(kernel, place, bytes, now)
+            self.load(kernel, place, buffer, bytes, now)
         };
         let iteration = state.iteration + 1;
         self.ctas[place.0 as usize] = Cta { iteration, demand, ..state };
@@ -265,9 +261,16 @@ impl<'a> Memory<'a> {
     }
 
     /// Loads a run of bytes: when it is there, and what is in flight until then.
-    pub(super) fn load(&mut self, kernel: KernelId, place: Place, bytes: Bytes<'a>, now: Time) -> (Time, Demand) {
+    pub(super) fn load(
+        &mut self,
+        kernel: KernelId,
+        place: Place,
+        buffer: u16,
+        bytes: Bytes<'a>,
+        now: Time,
+    ) -> (Time, Demand) {
         let timings = self.timings;
-        let Launch { buffer, overhead, uneven, together, read_once, mut traffic, .. } = *self.launch(kernel);
+        let Launch { overhead, uneven, together, read_once, mut traffic, .. } = *self.launch(kernel);
         let Sm { part, gpc, demand, .. } = self.sms[place.sm()];
         let cycles = |cycles: f64| Time((cycles * timings.cycle_ps + 0.5) as u64);
         let alone = timings.near + overhead;
@@ -449,9 +452,17 @@ impl<'a> Memory<'a> {
         timings.near + latency + longer * (1.0 + uneven.later + uneven.spread * draw) - mean
     }
 
-    /// Stores are handed on: the next ones follow when the SM's port and L2 have taken these in, and DRAM what they drive out.
-    pub(super) fn store(&mut self, kernel: KernelId, sm: SmId, bytes: Bytes<'a>, now: Time) -> Time {
-        let Launch { buffer, overhead, mut traffic, .. } = *self.launch(kernel);
+    /// Stores are handed on: when the SM's port and L2 have taken them in, and DRAM what they drive out, which is in flight until
+    /// then. There it shares the bandwidth with what is loaded.
+    pub(super) fn store(
+        &mut self,
+        kernel: KernelId,
+        sm: SmId,
+        buffer: u16,
+        bytes: Bytes<'a>,
+        now: Time,
+    ) -> (Time, Demand) {
+        let Launch { mut traffic, .. } = *self.launch(kernel);
         let before = traffic;
         let part = self.sms[sm].part;
         self.cache.go_on(now);
@@ -466,12 +477,14 @@ impl<'a> Memory<'a> {
         }
         let takes = |bytes: u64, ps_per_byte: f64| Time((bytes as f64 * ps_per_byte + 0.5) as u64);
         self.stored = self.stored.max(now) + takes(bytes.len, self.timings.store_ps_per_byte);
-        self.written_back = self.written_back.max(now) + takes(dram, self.timings.cycle_ps / self.timings.dram_bytes);
+        let waits = if dram > 0 { self.dram_demand + dram } else { 0 };
+        let written_back = now + takes(waits, self.timings.cycle_ps / self.timings.dram_bytes);
+        self.dram_demand += dram;
         let through_port = takes(bytes.len, self.timings.cycle_ps / self.timings.port_bytes);
         let port = &mut self.sms[sm].stored;
         *port = (*port).max(now) + through_port;
-        let taken = self.stored.max(self.written_back).max(*port);
+        let taken = self.stored.max(written_back).max(*port);
         self.counted(kernel, now, before, traffic);
-        taken.max(now + Time((overhead * self.timings.cycle_ps + 0.5) as u64))
+        (taken, Demand { dram: dram as u32, ..Demand::default() })
     }
 }

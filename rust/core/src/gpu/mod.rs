@@ -27,6 +27,7 @@ mod outcome;
 mod policy;
 mod port;
 mod sm;
+mod streaming;
 mod sync;
 mod tiles;
 mod warp;

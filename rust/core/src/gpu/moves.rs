@@ -3,6 +3,7 @@
 use rand_core::Rng;
 
 use super::latency::Timings;
+use super::streaming::Streamed;
 use super::tiles::Tiled;
 use crate::device::Device;
 use crate::engine::{Time, rng};
@@ -38,13 +39,15 @@ pub(super) enum Moves<'a> {
     Walk(Walk<'a>),
     /// They compute tiles.
     Tiles(Tiled<'a>),
+    /// They stream through arrays.
+    Stream(Streamed<'a>),
 }
 
 impl<'a> Launch<'a> {
     /// None for a kernel without memory work.
     pub(super) fn new(
         number: usize,
-        kernel: &Kernel,
+        kernel: &'a Kernel,
         device: &Device,
         timings: &Timings,
         arrays: &[&'a [f64]],
@@ -72,6 +75,19 @@ impl<'a> Launch<'a> {
                 finish: Time::ZERO,
                 traffic: Traffic::default(),
                 read_once: false,
+            }),
+            Work::Streaming(work) => Some(Self {
+                moves: Moves::Stream(Streamed::new(work, kernel, device)),
+                buffer: 0,
+                write: false,
+                startup: timings.time(work.startup),
+                cold: work.cold.map_or(timings.cold, |span| timings.time(span)),
+                overhead: work.overhead.ps(timings.cycle_ps) / timings.cycle_ps,
+                together: false,
+                uneven: uneven(None),
+                finish: Time::ZERO,
+                traffic: Traffic::default(),
+                read_once: work.reads_once(),
             }),
             _ => None,
         }

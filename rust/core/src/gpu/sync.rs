@@ -76,7 +76,7 @@ impl Sync {
                 let after = second.map_or_else(Vec::new, |mut second| (0..ctas).map(|_| second.next()).collect());
                 Self::Chain(Chain::new(after, needs, arrays, Word::new(device)))
             }
-            Work::Access(_) | Work::Tiles(_) => Self::Memory,
+            Work::Access(_) | Work::Tiles(_) | Work::Streaming(_) => Self::Memory,
             Work::Warps(_) => Self::Warps,
             Work::GridSync { rounds, .. } => Self::Barrier(Barrier::new(rounds, kernel.ctas(), device)),
         })

@@ -7,7 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::memory::{Demand, Memory};
+use super::latency::Demand;
+use super::memory::Memory;
 use super::moves::Moves;
 use super::sm::Place;
 use crate::device::Device;
@@ -129,7 +130,9 @@ impl Memory<'_> {
                 Some(done + epilogue)
             }
             Does::Store => {
-                let stored = self.store(kernel, place.sm(), output, now);
+                let buffer = self.launch(kernel).buffer;
+                let (stored, demand) = self.store(kernel, place.sm(), buffer, output, now);
+                self.tiling().landings.push(Reverse((stored, place.sm(), demand)));
                 let state = self.tile_of(place);
                 state.at += ctas;
                 state.does = if state.at < tiles { Does::BeginTile } else { Does::End };
@@ -144,11 +147,12 @@ impl Memory<'_> {
 
     /// Loads what a step needs.
     fn fetch(&mut self, kernel: KernelId, place: Place, at: u64, step: u64, now: Time) {
+        let buffer = self.launch(kernel).buffer;
         let plan = &self.tiled(kernel).plan;
         let operands = plan.operands(plan.tile(at), step);
         let mut there = now;
         for bytes in operands {
-            let (done, demand) = self.load(kernel, place, bytes, now);
+            let (done, demand) = self.load(kernel, place, buffer, bytes, now);
             self.tiling().landings.push(Reverse((done, place.sm(), demand)));
             there = there.max(done);
         }
@@ -168,7 +172,7 @@ impl Memory<'_> {
     fn tiled(&self, kernel: KernelId) -> &Tiled<'_> {
         match &self.launch(kernel).moves {
             Moves::Tiles(tiled) => tiled,
-            Moves::Walk(_) => unreachable!("only launches of tiled kernels come here"),
+            _ => unreachable!("only launches of tiled kernels come here"),
         }
     }
 

@@ -22,9 +22,9 @@ use super::sm::Place;
 use crate::device::Device;
 use crate::engine::Time;
 use crate::ids::{Id, IdVec, KernelId, SmId};
-use crate::records::States;
 use crate::records::warps::STATES;
-use crate::simulate::IssueMode;
+use crate::records::{States, WarpLog, WarpWindowColumns};
+use crate::simulate::{Detail, IssueMode, Options};
 use crate::workload::{Program, Span, Work};
 
 /// The warps of all SMs that run programs.
@@ -56,8 +56,8 @@ struct Launch<'a> {
     warps: u32,
     startup: Time,
     finish: Time,
-    /// Cycles of its warps in each state.
-    states: [f64; STATES],
+    /// What its warps did.
+    log: WarpLog,
 }
 
 /// A CTA that begins.
@@ -79,12 +79,13 @@ struct Ended {
 }
 
 impl Launch<'_> {
-    fn did(&mut self, states: &States) {
-        self.add(&states.0.map(|cycles| cycles as f64), 1.0);
+    fn did(&mut self, states: &States, over: (Time, Time)) {
+        self.add(&states.0.map(|cycles| cycles as f64), 1.0, over);
     }
 
-    fn add(&mut self, states: &[f64; STATES], times: f64) {
-        self.states.iter_mut().zip(states).for_each(|(sum, state)| *sum += state * times);
+    /// Its warps were in these states so many times, from the one time to the other.
+    fn add(&mut self, states: &[f64; STATES], times: f64, over: (Time, Time)) {
+        self.log.add(states, times, over);
     }
 }
 
@@ -95,7 +96,7 @@ impl<'a> Warps<'a> {
         program: &Program,
         launches: impl Iterator<Item = usize>,
         arrays: &[&'a [f64]],
-        mode: IssueMode,
+        options: &Options,
         places: usize,
     ) -> Option<Self> {
         let kernels = || program.kernels.iter();
@@ -112,7 +113,7 @@ impl<'a> Warps<'a> {
                 programs.extend(spec.programs.iter().map(|segments| (segments.as_slice(), warps_of(kernel), compiler)));
             }
         }
-        let mode = match mode {
+        let mode = match options.issue {
             IssueMode::Exact => Mode::Exact(Exact::new(device, &programs)),
             IssueMode::Rates => Mode::Shared(Box::new(Shared::new(device, &programs))),
         };
@@ -127,7 +128,7 @@ impl<'a> Warps<'a> {
                 warps: warps_of(kernel),
                 startup: time(spec.startup),
                 finish: time(spec.finish),
-                states: [0.0; STATES],
+                log: WarpLog::new(options.detail == Detail::Memory),
             })
         };
         Some(Self {
@@ -142,7 +143,16 @@ impl<'a> Warps<'a> {
 
     /// Cycles of a launch's warps in each state; none if warp programs are not its work.
     pub(crate) fn states(&self, kernel: KernelId) -> Option<[f64; STATES]> {
-        self.launches[kernel].as_ref().map(|launch| launch.states)
+        self.launches[kernel].as_ref().map(|launch| launch.log.cycles())
+    }
+
+    /// The same by window of time, if that was kept.
+    pub(crate) fn windows(&self) -> Option<WarpWindowColumns> {
+        let logs = || self.launches.iter().filter_map(|(kernel, launch)| Some((kernel, &launch.as_ref()?.log)));
+        let width = logs().filter_map(|(_, log)| log.width()).max()?;
+        let mut columns = WarpWindowColumns::default();
+        logs().for_each(|(kernel, log)| log.close(kernel, width, &mut columns));
+        Some(columns)
     }
 
     /// A CTA begins its work, or ends: then true.

@@ -4,6 +4,7 @@ pub mod columns;
 pub mod digest;
 pub mod l2;
 pub mod ledger;
+mod warp_log;
 pub mod warps;
 
 pub use columns::{CtaColumns, KernelColumns, SmColumns};
@@ -11,7 +12,8 @@ pub use digest::Digest;
 pub(crate) use l2::L2Log;
 pub use l2::{L2Columns, L2SliceColumns, L2WindowColumns, Traffic};
 pub use ledger::{Account, Ledger};
-pub use warps::{State, States, WarpColumns};
+pub(crate) use warp_log::WarpLog;
+pub use warps::{State, States, WarpColumns, WarpWindowColumns};
 
 use crate::engine::Time;
 
@@ -32,6 +34,8 @@ pub struct Records {
     pub l2_windows: Option<L2WindowColumns>,
     /// A row a launch whose CTAs run warp programs, in issue order.
     pub warps: WarpColumns,
+    /// A row a launch with warp programs and window of time; only if the run recorded memory and has any.
+    pub warps_windows: Option<WarpWindowColumns>,
     /// Where the slots' time went.
     pub ledger: Ledger,
     /// The number of slots of the device in this run: the most CTAs that one SM holds at once, times the SMs.

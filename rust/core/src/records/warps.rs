@@ -1,5 +1,6 @@
 //! What warps do, cycle by cycle, under the names that profilers use.
 
+use crate::engine::Time;
 use crate::ids::KernelId;
 
 /// What a resident warp does in a cycle.
@@ -86,6 +87,20 @@ pub struct WarpColumns {
     pub kernel: Vec<KernelId>,
     /// Which of the program's kernels was launched.
     pub spec: Vec<u32>,
+    /// Cycles of its warps in each state.
+    pub cycles: Vec<[f64; STATES]>,
+}
+
+/// A row a launch whose CTAs run warp programs and window of time in which its warps did anything. All windows of a run are
+/// equally long.
+#[derive(Clone, Debug, Default)]
+pub struct WarpWindowColumns {
+    /// The launch.
+    pub kernel: Vec<KernelId>,
+    /// When the window begins.
+    pub start: Vec<Time>,
+    /// When it ends.
+    pub end: Vec<Time>,
     /// Cycles of its warps in each state.
     pub cycles: Vec<[f64; STATES]>,
 }

@@ -8,6 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::tiles::each_tile_once;
 use super::work::{Span, no_time};
 use crate::error::{Error, Result};
 
@@ -176,14 +177,7 @@ impl Access {
     pub(crate) fn validate_lists(&self, arrays: &[&[f64]]) -> Result<()> {
         let whole = |value: &f64, most: u64| value.fract() == 0.0 && (0.0..=most as f64).contains(value);
         match self.pattern {
-            Pattern::Panels { tiles_m, tiles_n, order: Some(order), .. } => {
-                let last = tiles_m * tiles_n - 1;
-                let wrong = arrays[order].iter().position(|tile| !whole(tile, last));
-                wrong.map_or(Ok(()), |at| {
-                    let field = format!("access.pattern.panels.order[{at}]");
-                    Err(Error::invalid(field, arrays[order][at], format!("a tile is one of 0 to {last}")))
-                })
-            }
+            Pattern::Panels { order: Some(order), .. } => each_tile_once("access.pattern.panels.order", arrays[order]),
             Pattern::Listed { offsets, piece_bytes } => {
                 let last = self.buffer_bytes.unwrap_or(LARGEST).min(LARGEST).saturating_sub(piece_bytes);
                 let wrong = arrays[offsets].iter().position(|offset| !whole(offset, last));

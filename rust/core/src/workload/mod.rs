@@ -5,6 +5,7 @@
 pub mod access;
 pub mod kernel;
 pub mod program;
+pub mod streaming;
 pub mod tiles;
 pub(crate) mod walk;
 pub mod warps;
@@ -13,6 +14,7 @@ pub mod work;
 pub use access::{Access, Pattern};
 pub use kernel::Kernel;
 pub use program::{Copy, Graph, Item, Launch, Program, Record, Stream, Wait};
+pub use streaming::Streaming;
 pub use tiles::Tiles;
 pub use warps::{Pipe, Segment, SharedKind, Source, Warps};
 pub use work::{Duration, Needs, Span, Tasks, Work};

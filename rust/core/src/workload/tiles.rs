@@ -139,20 +139,7 @@ impl Tiles {
     }
 
     pub(crate) fn validate_lists(&self, arrays: &[&[f64]]) -> Result<()> {
-        let Some(order) = self.order else { return Ok(()) };
-        let (rows, columns) = self.tiles();
-        let tiles = rows * columns;
-        let mut seen = vec![false; tiles as usize];
-        for (at, &tile) in arrays[order].iter().enumerate() {
-            let field = format!("tiles.order[{at}]");
-            if tile.fract() != 0.0 || !(0.0..tiles as f64).contains(&tile) {
-                return Err(Error::invalid(field, tile, format!("a tile is one of 0 to {}", tiles - 1)));
-            }
-            if std::mem::replace(&mut seen[tile as usize], true) {
-                return Err(Error::invalid(field, tile, "this tile has come before"));
-            }
-        }
-        Ok(())
+        self.order.map_or(Ok(()), |order| each_tile_once("tiles.order", arrays[order]))
     }
 
     fn extent(&self) -> u128 {
@@ -166,6 +153,21 @@ impl Tiles {
         let (a, b) = self.step_bytes();
         1 << (a | b | self.output_tile_bytes()).trailing_zeros()
     }
+}
+
+/// An order of tiles, as long as there are tiles, has each of them.
+pub(super) fn each_tile_once(field: &str, order: &[f64]) -> Result<()> {
+    let mut seen = vec![false; order.len()];
+    for (at, &tile) in order.iter().enumerate() {
+        let refused = |why: String| Err(Error::invalid(format!("{field}[{at}]"), tile, why));
+        if tile.fract() != 0.0 || !(0.0..order.len() as f64).contains(&tile) {
+            return refused(format!("a tile is one of 0 to {}", order.len() - 1));
+        }
+        if std::mem::replace(&mut seen[tile as usize], true) {
+            return refused("this tile has come before".to_owned());
+        }
+    }
+    Ok(())
 }
 
 /// Where a launch's tiles find their operands. What a tile needs in one step is contiguous, step follows step along a panel,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
+use super::streaming::Streaming;
 use super::tiles::Tiles;
 use super::warps::Warps;
 use crate::error::{Error, Result};
@@ -215,6 +216,8 @@ pub enum Work {
     Access(Access),
     /// Each CTA computes tiles of a matrix product: its time follows from the tensor cores too.
     Tiles(Tiles),
+    /// The grid streams through arrays: elementwise operations, reductions, copies, fills.
+    Streaming(Streaming),
     /// The warps of each CTA run a program: its time follows from how they share the SM.
     Warps(Warps),
 }
@@ -262,6 +265,7 @@ impl Work {
             }
             Self::Access(access) => access.validate(ctas, arrays).map_err(|e| e.within("access")),
             Self::Tiles(tiles) => tiles.validate(ctas, shared_memory, arrays).map_err(|e| e.within("tiles")),
+            Self::Streaming(stream) => stream.validate(ctas).map_err(|e| e.within("streaming")),
             Self::Warps(warps) => warps.validate(ctas, arrays).map_err(|e| e.within("warps")),
         }
     }
@@ -275,7 +279,7 @@ impl Work {
                 (duration, None)
             }
             Self::Chain { before, after, .. } => (before, Some(after)),
-            Self::Access(_) | Self::Tiles(_) | Self::Warps(_) => (&NONE, None),
+            Self::Access(_) | Self::Tiles(_) | Self::Streaming(_) | Self::Warps(_) => (&NONE, None),
         };
         std::iter::once(first).chain(second)
     }

@@ -340,8 +340,8 @@ fn caches_that_cannot_be_are_refused_with_the_field() {
     assert!(refused(|device| device.l2.coalesced_requests = 0).starts_with("l2.coalesced_requests: "));
     assert!(refused(|device| device.l2.ways = 1024).starts_with("l2.ways: a set holds 1 to 256 lines"));
     assert!(refused(|device| device.l2.line_bytes = 96).starts_with("l2.line_bytes: "));
-    assert!(refused(|device| device.l2.sector_bytes = 48).starts_with("l2.line_bytes: "));
-    assert!(refused(|device| device.l2.sector_bytes = 256).starts_with("l2.sector_bytes: "));
+    assert!(refused(|device| device.l2.line_bytes = 96).starts_with("l2.line_bytes: "));
+    assert!(refused(|device| device.l2.sector_bytes = 64).contains("only sectors of 32 bytes are simulated (got 64)"));
     for slices in [0, 3, 2 * LINES as u32] {
         let mut device = device();
         device.l2.slices = slices;

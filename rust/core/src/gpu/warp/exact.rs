@@ -19,6 +19,8 @@ pub(super) struct Exact {
     code: Vec<Vec<Op>>,
     sms: IdVec<SmId, Sm>,
     kernels: Vec<KernelId>,
+    /// When the CTA on each place began: what it did is told when it ends.
+    began: Vec<Time>,
 }
 
 /// One SM as it was when something last changed, and as it will be when something changes next.
@@ -46,6 +48,7 @@ impl Exact {
             code: programs.iter().map(compiled).collect(),
             sms: IdVec::filled(sm, device.sm_count()),
             kernels: Vec::new(),
+            began: Vec::new(),
         }
     }
 
@@ -60,6 +63,8 @@ impl Exact {
             self.kernels.resize(at + 1, kernel);
         }
         self.kernels[at] = kernel;
+        self.began.resize(self.began.len().max(at + 1), now);
+        self.began[at] = now;
         let cycle = |time: Time| (time.0 as f64 / self.cycle_ps) as u64;
         let sm = &mut self.sms[place.sm()];
         let none = sm.core.run(&self.code, cycle(now));
@@ -82,7 +87,8 @@ impl Exact {
             std::mem::swap(&mut sm.core, &mut sm.ahead);
             if let Some(tag) = sm.ended.take() {
                 let kernel = self.kernels[tag as usize];
-                launch_of(launches, kernel).did(&sm.core.remove(tag));
+                let over = (self.began[tag as usize], now);
+                launch_of(launches, kernel).did(&sm.core.remove(tag), over);
                 ended.push(Ended { place: Place(tag), kernel });
             }
             sm.look_ahead(&self.code, self.cycle_ps);

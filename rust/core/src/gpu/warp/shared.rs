@@ -114,7 +114,7 @@ impl Shared {
         sm.enter(now, self.cycle_ps, launches);
         let mut states = [0.0; STATES];
         states[State::NoInstruction as usize] = startup.0 as f64 / self.cycle_ps * f64::from(warps);
-        launch_of(launches, kernel).add(&states, 1.0);
+        launch_of(launches, kernel).add(&states, 1.0, (now, now + startup));
         let all = WarpSet::all(warps);
         let group = Group {
             warps: all,
@@ -170,6 +170,7 @@ impl Sm {
     /// Enters what has been done up to `now`.
     fn enter(&mut self, now: Time, cycle_ps: f64, launches: &mut IdVec<KernelId, Option<Launch<'_>>>) {
         let cycles = now.since(self.since).0 as f64 / cycle_ps;
+        let over = (self.since, now);
         self.since = now;
         for resident in &mut self.residents {
             let launch = launch_of(launches, resident.kernel);
@@ -179,12 +180,12 @@ impl Sm {
                         let turns = (rate.turns * cycles).min(*left);
                         *left -= turns;
                         group.apart += turns * rate.varies;
-                        launch.add(&rate.states, cycles);
+                        launch.add(&rate.states, cycles, over);
                     }
                     Work::Barrier => {
                         let mut states = [0.0; STATES];
                         states[State::Barrier as usize] = f64::from(group.warps.count(resident.warps));
-                        launch.add(&states, cycles);
+                        launch.add(&states, cycles, over);
                     }
                     Work::Delay | Work::Ended => {}
                 }
@@ -325,9 +326,9 @@ impl Group {
         let cycles = latest(count) * std::mem::take(&mut self.apart).sqrt();
         let mut states = [0.0; STATES];
         states[State::Barrier as usize] = f64::from(count);
-        launch.add(&states, cycles);
         self.work = Work::Delay;
         self.due = now + Time((cycles * cycle_ps).round() as u64);
+        launch.add(&states, cycles, (now, self.due));
     }
 
     /// Goes over to the next step.
@@ -337,9 +338,9 @@ impl Group {
             None => self.work = Work::Ended,
             Some(Step::Delay { cycles, states, .. }) => {
                 let share = f64::from(self.warps.count(warps)) / f64::from(warps);
-                launch.add(&states.0.map(|cycles| cycles as f64), share);
                 self.work = Work::Delay;
                 self.due = now + Time((cycles * cycle_ps).round() as u64);
+                launch.add(&states.0.map(|cycles| cycles as f64), share, (now, self.due));
             }
             Some(Step::Steady { program, turns, .. }) => {
                 let rate = Rate { squad: 0, warps: self.warps, turns: 0.0, varies: 0.0, states: [0.0; STATES] };
