@@ -154,7 +154,8 @@ class Run:
 
     def _needs_memory(self) -> None:
         if self.detail != "memory":
-            why = 'slices and windows were not recorded; simulate with detail="memory" to have them'
+            what = "slices of L2 and windows of time were not recorded"
+            why = f'{what}; simulate with detail="memory" to have them'
             raise InvalidInput(f"detail: {why} (got {self.detail!r})", "detail", self.detail)
 
     @cached_property

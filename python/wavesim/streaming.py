@@ -18,7 +18,8 @@ class Array(Editable, Spec):
     """An array that a kernel streams through: elements of ``bytes``, one behind the other.
 
     It lies in ``buffer`` (a number; kernels that use the same one find what others left of it in
-    L2), from ``offset_bytes`` on.
+    L2), from ``offset_bytes`` on. ``bytes`` is at most 4,096 for inputs and outputs, and 65,536 for
+    a result.
     """
 
     positional: ClassVar[tuple[str, ...]] = ("bytes", "buffer", "offset_bytes")
@@ -65,7 +66,8 @@ class Streaming(Editable, Spec):
             the last CTAs less, or none. ``"grid_stride"``: in each iteration the CTAs lie one
             behind the other.
         thread_elements: elements a thread takes in one iteration, all of whose loads are in flight
-            together; by default as many as 16 bytes hold of the widest array.
+            together; by default as many as 16 bytes hold of the widest array, at most as many as
+            4,096 bytes do.
         startup_cycles: before a CTA's first iteration.
         cold_cycles: before an SM's first iteration in the launch; by default as the device says.
         overhead_cycles: what an iteration takes beside its loads, arithmetic and stores.

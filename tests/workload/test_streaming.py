@@ -132,6 +132,7 @@ def test_what_cannot_be_is_refused_when_it_is_made(fields, field):
         ({"inputs": [Array(4)] * 65}, "inputs"),
         ({"inputs": Array(5_000)}, "inputs[0].bytes"),
         ({"outputs": Array(4, 0, 2**44)}, "outputs[0].offset_bytes"),
+        ({"elements": 2**43}, "elements"),
         ({"thread_elements": 1_025}, "thread_elements"),
     ],
 )

@@ -38,8 +38,9 @@ pub struct L2 {
     /// How many lines of a set may be dirty: from there on the oldest of them is written back, and stays. All of them where
     /// a set has no more.
     pub dirty_ways: u32,
-    /// How fast dirty lines are driven out at most, in GB/s. Where no more may be, the oldest line that is not dirty makes
-    /// room.
+    /// How fast loads and stores may drive out dirty lines, in GB/s, 0 for not at all. Where no more may be, the oldest line of
+    /// the set that is not dirty makes room instead. Of a set that is all dirty one is driven out in any case, and what is
+    /// beyond `dirty_ways` is written back as it comes.
     pub write_back_bandwidth_gb_s: f64,
     /// What of it other things than a kernel's data hold, such as code and address tables, in bytes.
     pub reserved_bytes: u64,
@@ -82,7 +83,7 @@ pub enum WritePolicy {
 }
 
 /// What is fetched and counted at the least.
-const SECTOR_BYTES: u32 = 32;
+pub(crate) const SECTOR_BYTES: u32 = 32;
 /// The most SMs that share a request.
 const MOST_SHARERS: u32 = 255;
 /// The most lines of a set.

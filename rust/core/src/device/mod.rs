@@ -36,6 +36,7 @@ pub use dispatch::{Deal, Dispatch};
 pub use issue::{IssuePolicy, IssueTimings};
 pub use launch::LaunchTimings;
 pub use limits::{ComputeCapability, Limits, Vendor};
+pub(crate) use memory::SECTOR_BYTES;
 pub use memory::{Dram, L2, Replacement, WritePolicy};
 pub use occupancy::{Limiter, Occupancy, Refusal, RefusedBy, Shape};
 pub use provenance::{Provenance, Status};

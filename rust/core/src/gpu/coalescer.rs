@@ -39,8 +39,8 @@ struct Request {
     block: u64,
     done: Time,
     sharers: u32,
-    /// How many lines were sent for before the access that it belongs to, counted from 1.
-    number: u64,
+    /// How many lines were sent for before the access that it belongs to, counted from 1: 0 if there is none yet.
+    before: u64,
 }
 
 /// Places of a set. There are four for each request that is kept track of, so that none is lost to chance.
@@ -52,7 +52,7 @@ impl Coalescer {
     pub(super) fn new(l2: &L2, block_bytes: u64, blocks_per_page: u64) -> Self {
         let (tracked, lines_per_block) = (u64::from(l2.coalesced_lines), block_bytes / u64::from(l2.line_bytes));
         let rows = (tracked * ROOM).div_ceil(lines_per_block * blocks_per_page * WAYS).next_power_of_two();
-        let none = Request { block: u64::MAX, done: Time::ZERO, sharers: 0, number: 0 };
+        let none = Request { block: u64::MAX, done: Time::ZERO, sharers: 0, before: 0 };
         Self {
             requests: vec![none; (rows * blocks_per_page * WAYS) as usize],
             rows,
@@ -66,7 +66,7 @@ impl Coalescer {
     }
 
     /// Joins a request that is on its way, if it is kept track of and takes one more: when it is done. Else the place that
-    /// [`Self::sent`] takes.
+    /// [`Self::sent`] takes. `before` is what [`Self::before`] says of the access.
     #[inline]
     pub(super) fn join(&mut self, block: u64, now: Time, before: u64) -> Result<Time, usize> {
         let (page, in_page) = (block >> self.page_bits, block & ((1 << self.page_bits) - 1));
@@ -76,14 +76,14 @@ impl Coalescer {
         for i in first..first + WAYS as usize {
             let request = &mut self.requests[i];
             if request.block == block {
-                let tracked = before.saturating_sub(request.number) <= self.tracked;
+                let tracked = before.saturating_sub(request.before) <= self.tracked;
                 if tracked && request.done > now && request.sharers < self.sharers {
                     request.sharers += 1;
                     return Ok(request.done);
                 }
                 return Err(i);
             }
-            if request.number < self.requests[place].number {
+            if request.before < self.requests[place].before {
                 place = i;
             }
         }
@@ -119,7 +119,7 @@ impl Coalescer {
     /// A request of its own is sent for a block, and done at a time; `before` were sent before its access.
     #[inline]
     pub(super) fn sent(&mut self, place: usize, block: u64, done: Time, before: u64) {
-        self.requests[place] = Request { block, done, sharers: 1, number: before };
+        self.requests[place] = Request { block, done, sharers: 1, before };
     }
 }
 

@@ -54,7 +54,6 @@ pub(crate) struct Cache {
     ways: usize,
     /// Dirty lines of a set.
     most_dirty: u32,
-    block_bytes: f64,
     write_backs: WriteBacks,
     geometry: Geometry,
 }
@@ -63,14 +62,17 @@ pub(crate) struct Cache {
 #[derive(Debug)]
 struct WriteBacks {
     bytes_per_ps: f64,
+    /// Bytes that it takes now.
     may: f64,
+    /// Up to when it has gone on.
     until: Time,
 }
 
-/// The way to DRAM makes up for no more idle time than this.
+/// The way to DRAM makes up for no more idle time than this: a microsecond.
 const IDLE: Time = Time(1_000_000);
 
 impl WriteBacks {
+    /// Time has gone on.
     fn go_on(&mut self, now: Time) {
         let most = IDLE.0 as f64 * self.bytes_per_ps;
         self.may = (self.may + now.since(self.until.min(now)).0 as f64 * self.bytes_per_ps).min(most);
@@ -79,9 +81,9 @@ impl WriteBacks {
 
     /// Whether it takes so many.
     #[inline]
-    fn takes(&mut self, bytes: f64) -> bool {
-        let takes = self.may >= bytes;
-        self.may -= if takes { bytes } else { 0.0 };
+    fn takes(&mut self, bytes: u64) -> bool {
+        let takes = self.may >= bytes as f64;
+        self.may -= if takes { bytes as f64 } else { 0.0 };
         takes
     }
 }
@@ -265,6 +267,10 @@ fn sets(l2: &L2) -> u64 {
 }
 
 impl Geometry {
+    fn block_bytes(&self) -> u64 {
+        1 << self.block_bits
+    }
+
     /// Blocks of a page.
     pub(crate) fn blocks_per_page(&self) -> u64 {
         1 << (self.page_bits - self.block_bits)
@@ -308,7 +314,6 @@ impl Cache {
             parts: (0..usize::from(l2.halves)).map(|part| Part::new(l2, sets, seed, part)).collect(),
             ways: l2.ways as usize,
             most_dirty: l2.dirty_ways,
-            block_bytes: block_bytes as f64,
             write_backs: WriteBacks { bytes_per_ps: l2.write_back_bandwidth_gb_s / 1e3, may: 0.0, until: Time::ZERO },
             geometry: Geometry {
                 parts: u64::from(l2.halves),
@@ -344,7 +349,7 @@ impl Cache {
         let empty = part.way_of(ways, at.set, EMPTY, |_| true);
         let way = empty.unwrap_or_else(|| {
             let oldest = part.policy.victim(at.set);
-            if !part.is_dirty(first + oldest) || self.write_backs.takes(self.block_bytes) {
+            if !part.is_dirty(first + oldest) || self.write_backs.takes(self.geometry.block_bytes()) {
                 return oldest;
             }
             part.oldest(ways, at.set, false).unwrap_or(oldest)
@@ -399,15 +404,11 @@ impl Cache {
 
     /// What was written is kept in a part: where, and how many blocks this has written back.
     fn put(&mut self, part: usize, at: Address, now: Time) -> (usize, u64) {
-        let (entry, written_back) = match self.look_up(part, at) {
-            Found::Miss { entry, writes_back } => {
-                self.parts[part].lines[entry].ready = now;
-                (entry, u64::from(writes_back))
-            }
-            Found::Hit { entry, .. } | Found::Part { entry, .. } => (entry, 0),
+        let (entry, ready, written_back) = match self.look_up(part, at) {
+            Found::Miss { entry, writes_back } => (entry, now, u64::from(writes_back)),
+            Found::Hit { entry, ready } | Found::Part { entry, ready, .. } => (entry, ready.max(now), 0),
         };
-        let ready = &mut self.parts[part].lines[entry].ready;
-        *ready = (*ready).max(now);
+        self.filled(part, entry, ready);
         (entry, written_back)
     }
 }

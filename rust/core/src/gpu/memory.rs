@@ -12,7 +12,7 @@ use super::port::Port;
 use super::sm::Place;
 use super::streaming::Streams;
 use super::tiles::Tiling;
-use crate::device::Device;
+use crate::device::{Device, SECTOR_BYTES};
 use crate::engine::Time;
 use crate::ids::{IdVec, KernelId, SmId};
 use crate::records::{L2Log, L2SliceColumns, L2WindowColumns, Traffic};
@@ -21,7 +21,7 @@ use crate::workload::walk::Bytes;
 use crate::workload::{Program, Work};
 
 /// A sector, in bytes: what counters count.
-const SECTOR: u64 = 32;
+const SECTOR: u64 = SECTOR_BYTES as u64;
 
 /// L2, DRAM, and who has what in flight. Latencies are cycles, demands are bytes.
 #[derive(Debug)]

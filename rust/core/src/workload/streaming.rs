@@ -113,19 +113,24 @@ impl Streaming {
         if self.inputs.is_empty() && self.outputs.is_empty() {
             return Err(Error::invalid("inputs", "none", "a streaming kernel has an input or an output"));
         }
-        let fits = |field: &str, array: &Array, count: u64, most: u64| {
+        // `sized` is what makes it too long where it begins at 0.
+        let fits = |field: &str, sized: (&str, u64), array: &Array, count: u64, most: u64| {
             size(&format!("{field}.bytes"), array.bytes, most)?;
             let end = u128::from(array.bytes) * u128::from(count) + u128::from(array.offset_bytes);
             if end > u128::from(LARGEST) {
                 let why = format!("the array reaches {end} bytes; at most {LARGEST}");
-                return Err(Error::invalid(format!("{field}.offset_bytes"), array.offset_bytes, why));
+                let offset = (format!("{field}.offset_bytes"), array.offset_bytes);
+                let (field, value) = if array.offset_bytes > 0 { offset } else { (sized.0.to_owned(), sized.1) };
+                return Err(Error::invalid(field, value, why));
             }
             Ok(())
         };
         for (field, array) in self.arrays() {
-            fits(&field, array, self.elements, MOST_OF_THREAD)?;
+            fits(&field, ("elements", self.elements), array, self.elements, MOST_OF_THREAD)?;
         }
-        self.result.as_ref().map_or(Ok(()), |result| fits("result", result, ctas, LARGEST_RESULT))?;
+        if let Some(result) = &self.result {
+            fits("result", ("result.bytes", result.bytes), result, ctas, LARGEST_RESULT)?;
+        }
         if !(0.0..=MOST_OPERATIONS).contains(&self.operations) {
             let why = format!("must be a number from 0 to {MOST_OPERATIONS}");
             return Err(Error::invalid("operations", self.operations, why));
