@@ -103,7 +103,13 @@ impl Coalescer {
         let set = self.set_of(block);
         let (stack, requests, sets) = (self.stacks.of(set), &mut self.requests, self.sets);
         let Some(Stand { place, way }) = stack.find(at.mark, |way| requests[way * sets + set].block == block) else {
-            let Stand { place, way } = stack.at(WAYS - 1);
+            // The one sent first makes room; of several that were sent at the same time, that of the first way.
+            let number = |stand: Stand| requests[stand.way * sets + set].number >> SHARERS_BITS;
+            let last = stack.at(WAYS - 1);
+            let others = (0..WAYS - 1).rev().map(|place| stack.at(place));
+            let ties = others.take_while(|&other| number(other) == number(last));
+            let Stand { place, way } =
+                ties.fold(last, |first, other| if other.way < first.way { other } else { first });
             return Err(Slot { block, set, place, entry: way * sets + set });
         };
         let entry = way * sets + set;
@@ -222,5 +228,20 @@ mod tests {
         // One that begins when 128 lines have been sent for is in time, one that begins later is not.
         assert!(joins(&mut coalescer, 0, 50).is_some());
         assert!(joins(&mut coalescer, 0, 51).is_none());
+    }
+
+    #[test]
+    fn of_requests_sent_at_the_same_time_that_of_the_first_way_makes_room() {
+        let mut coalescer = coalescer(128, 4);
+        let set = coalescer.set_of(0);
+        let blocks: Vec<u64> = (0..).filter(|&block| coalescer.set_of(block) == set).take(WAYS + 2).collect();
+        let before = coalescer.before(Time::ZERO);
+        for &block in &blocks {
+            let slot = coalescer.join(at(block), Time::ZERO, before).expect_err("nobody has asked for it");
+            coalescer.sent(slot, at(block).mark, Time(100), before);
+        }
+        let mut kept = |block| coalescer.join(at(block), Time(50), before).is_ok();
+        // The ninth took the place of the first, and the tenth that of the ninth.
+        assert_eq!([blocks[0], blocks[1], blocks[WAYS], blocks[WAYS + 1]].map(&mut kept), [false, true, false, true]);
     }
 }
