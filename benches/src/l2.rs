@@ -62,14 +62,14 @@ fn bare(lines: u64) -> u64 {
     hits
 }
 
-/// Three launches, one after the other, in which each CTA reads so many lines of its own.
-fn program(pattern: Pattern) -> Program {
+/// A kernel of so many CTAs, launched several times one after the other.
+fn program(pattern: Pattern, ctas: u64, launches: usize) -> Program {
     let none = Span::Ns(0.0);
     let (write, buffer, buffer_bytes, cold) = (false, 0, None, None);
     let work = Access { pattern, write, buffer, buffer_bytes, cold, startup: none, overhead: none, finish: none };
-    let kernel = Kernel { work: Work::Access(work), ..Kernel::of(CTAS as u32, THREADS) };
+    let kernel = Kernel { work: Work::Access(work), ..Kernel::of(ctas as u32, THREADS) };
     let launch = Item::Launch(Launch { kernel: 0, stream: 0, at_ns: None, dependent: false, trigger: false });
-    Program { items: vec![launch; LAUNCHES], ..Program::of(kernel) }
+    Program { items: vec![launch; launches], ..Program::of(kernel) }
 }
 
 /// How many lookups a run makes.
@@ -83,14 +83,10 @@ fn lookups(device: &Device, program: &Program) -> u64 {
 pub(crate) fn compare() {
     let device = catalogue::device("h200").expect("the catalogue has it");
     for (name, lines) in [("20 MB, which fit", 160), ("50 MB, which do not", 384)] {
-        let by_page = program(Pattern::Stream { bytes: lines * LINE });
-        let stride = LINE;
-        let by_line = program(Pattern::Strided {
-            piece_bytes: LINE,
-            pieces: lines,
-            stride_bytes: stride,
-            cta_stride_bytes: lines * stride,
-        });
+        let by_page = program(Pattern::Stream { bytes: lines * LINE }, CTAS, LAUNCHES);
+        let by_line =
+            Pattern::Strided { piece_bytes: LINE, pieces: lines, stride_bytes: LINE, cta_stride_bytes: lines * LINE };
+        let by_line = program(by_line, CTAS, LAUNCHES);
         let mut best = [f64::INFINITY; 3];
         let mut made = [lines * CTAS * LAUNCHES as u64; 3];
         for _ in 0..TURNS {
@@ -110,5 +106,19 @@ pub(crate) fn compare() {
         println!("  bare LRU loop          {:6.1}", rates[0]);
         println!("  L2 model, whole pages  {:6.1}  {:.2}", rates[1], rates[1] / rates[0]);
         println!("  L2 model, line by line {:6.1}  {:.2}", rates[2], rates[2] / rates[0]);
+    }
+}
+
+/// Prints how long large kernels take, the best of several turns.
+pub(crate) fn walls() {
+    let device = catalogue::device("h200").expect("the catalogue has it");
+    for bytes in [4096, 16_384] {
+        let program = program(Pattern::Stream { bytes }, 1 << 20, 1);
+        let seconds = (0..TURNS).map(|_| {
+            let start = Instant::now();
+            assert!(lookups(&device, &program) > 0);
+            start.elapsed().as_secs_f64()
+        });
+        println!("a stream of {} CTAs of {bytes} bytes: {:.2} s", 1 << 20, seconds.fold(f64::INFINITY, f64::min));
     }
 }

@@ -108,5 +108,6 @@ fn main() {
         println!("  engine, CTA detail    {with_ctas:6.1}  {:.2}", with_ctas / heap);
     }
     l2::compare();
+    l2::walls();
     warps::print(&device);
 }

@@ -3,15 +3,21 @@
 //! The unit that does it keeps track of so many lines, those last asked for. So SMs that run in step share most of what they
 //! read, and SMs that lag behind, or that ask for much in the meantime, less.
 
-use super::l2::hash;
+use super::address::{Address, Geometry, hash};
+use super::stack::{Stacks, Stand};
 use crate::device::L2;
 use crate::engine::Time;
 
 /// The requests of one GPC that were sent last.
 #[derive(Debug)]
 pub(super) struct Coalescer {
-    /// Those of set `s` are at `s * WAYS`.
+    /// In the order of sending, the last request first.
+    stacks: Stacks,
+    /// That of way `w` of set `s` is at `w * sets + s`.
     requests: Vec<Request>,
+    sets: usize,
+    /// The page that was last asked for, and the first of its sets.
+    last: (u64, u64),
     /// Sets for the blocks at the same place of a page, a power of two.
     rows: u64,
     /// Blocks of a page, as a power of two.
@@ -23,7 +29,7 @@ pub(super) struct Coalescer {
     sent: u64,
     issuing: Vec<Issuing>,
     /// SMs that share a request.
-    sharers: u32,
+    sharers: u64,
 }
 
 /// An access in which requests for blocks are sent one after the other.
@@ -38,56 +44,82 @@ struct Issuing {
 struct Request {
     block: u64,
     done: Time,
-    sharers: u32,
-    /// How many lines were sent for before the access that it belongs to, counted from 1: 0 if there is none yet.
-    before: u64,
+    /// How many lines were sent for before the access that it belongs to, counted from 1, 0 if there is none yet; and in the
+    /// lowest [`SHARERS_BITS`] how many share it.
+    number: u64,
+}
+
+/// Where a request is kept, or is to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    block: u64,
+    set: usize,
+    place: usize,
+    entry: usize,
 }
 
 /// Places of a set. There are four for each request that is kept track of, so that none is lost to chance.
-const WAYS: u64 = 8;
+const WAYS: usize = 8;
 const ROOM: u64 = 4;
+const SHARERS_BITS: u32 = 8;
 
 impl Coalescer {
-    /// For blocks of this size, of which a page has so many.
-    pub(super) fn new(l2: &L2, block_bytes: u64, blocks_per_page: u64) -> Self {
-        let (tracked, lines_per_block) = (u64::from(l2.coalesced_lines), block_bytes / u64::from(l2.line_bytes));
-        let rows = (tracked * ROOM).div_ceil(lines_per_block * blocks_per_page * WAYS).next_power_of_two();
-        let none = Request { block: u64::MAX, done: Time::ZERO, sharers: 0, before: 0 };
+    pub(super) fn new(l2: &L2, geometry: &Geometry) -> Self {
+        let blocks_per_page = geometry.blocks_per_page();
+        let (tracked, lines_per_block) = (u64::from(l2.coalesced_lines), geometry.lines_per_block() as u64);
+        let rows = (tracked * ROOM).div_ceil(lines_per_block * blocks_per_page * WAYS as u64).next_power_of_two();
+        let sets = (rows * blocks_per_page) as usize;
+        let none = Request { block: u64::MAX, done: Time::ZERO, number: 0 };
         Self {
-            requests: vec![none; (rows * blocks_per_page * WAYS) as usize],
+            stacks: Stacks::new(sets, WAYS),
+            requests: vec![none; sets * WAYS],
+            sets,
+            last: (u64::MAX, 0),
             rows,
             page_bits: blocks_per_page.ilog2(),
             lines_per_block,
             tracked,
             sent: 1,
             issuing: Vec::new(),
-            sharers: l2.coalesced_requests,
+            sharers: u64::from(l2.coalesced_requests),
         }
     }
 
-    /// Joins a request that is on its way, if it is kept track of and takes one more: when it is done. Else the place that
-    /// [`Self::sent`] takes. `before` is what [`Self::before`] says of the access.
+    /// The set for a block, or for some sectors of it.
     #[inline]
-    pub(super) fn join(&mut self, block: u64, now: Time, before: u64) -> Result<Time, usize> {
+    fn set_of(&mut self, block: u64) -> usize {
         let (page, in_page) = (block >> self.page_bits, block & ((1 << self.page_bits) - 1));
-        let set = ((hash(page) & (self.rows - 1)) << self.page_bits) | in_page;
-        let first = (set * WAYS) as usize;
-        let mut place = first;
-        for i in first..first + WAYS as usize {
-            let request = &mut self.requests[i];
-            if request.block == block {
-                let tracked = before.saturating_sub(request.before) <= self.tracked;
-                if tracked && request.done > now && request.sharers < self.sharers {
-                    request.sharers += 1;
-                    return Ok(request.done);
-                }
-                return Err(i);
-            }
-            if request.before < self.requests[place].before {
-                place = i;
-            }
+        if self.last.0 != page {
+            self.last = (page, (hash(page) & (self.rows - 1)) << self.page_bits);
         }
-        Err(place)
+        (self.last.1 | in_page) as usize
+    }
+
+    /// Joins a request that is on its way, if it is kept track of and takes one more: when it is done. Else the slot that
+    /// [`Self::sent`] takes. `before` were sent before the access that asks.
+    #[inline]
+    pub(super) fn join(&mut self, at: Address, now: Time, before: u64) -> Result<Time, Slot> {
+        let block = at.request();
+        let set = self.set_of(block);
+        let (stack, requests, sets) = (self.stacks.of(set), &mut self.requests, self.sets);
+        let Some(Stand { place, way }) = stack.find(at.mark, |way| requests[way * sets + set].block == block) else {
+            // The one sent first makes room; of several that were sent at the same time, that of the first way.
+            let number = |stand: Stand| requests[stand.way * sets + set].number >> SHARERS_BITS;
+            let last = stack.at(WAYS - 1);
+            let others = (0..WAYS - 1).rev().map(|place| stack.at(place));
+            let ties = others.take_while(|&other| number(other) == number(last));
+            let Stand { place, way } =
+                ties.fold(last, |first, other| if other.way < first.way { other } else { first });
+            return Err(Slot { block, set, place, entry: way * sets + set });
+        };
+        let entry = way * sets + set;
+        let request = &mut requests[entry];
+        let (number, sharers) = (request.number >> SHARERS_BITS, request.number % (1 << SHARERS_BITS));
+        if before.saturating_sub(number) <= self.tracked && request.done > now && sharers < self.sharers {
+            request.number += 1;
+            return Ok(request.done);
+        }
+        Err(Slot { block, set, place, entry })
     }
 
     /// How many lines have been sent for at `now`: an access that begins here finds those of another, which began at the same
@@ -116,10 +148,12 @@ impl Coalescer {
         }
     }
 
-    /// A request of its own is sent for a block, and done at a time; `before` were sent before its access.
+    /// A request of its own is sent for the block that did not join another one, and done at a time; `before` were sent before
+    /// its access.
     #[inline]
-    pub(super) fn sent(&mut self, place: usize, block: u64, done: Time, before: u64) {
-        self.requests[place] = Request { block, done, sharers: 1, before };
+    pub(super) fn sent(&mut self, slot: Slot, mark: u8, done: Time, before: u64) {
+        self.stacks.of(slot.set).put(slot.place, 0, mark);
+        self.requests[slot.entry] = Request { block: slot.block, done, number: before << SHARERS_BITS | 1 };
     }
 }
 
@@ -131,20 +165,25 @@ mod tests {
     fn coalescer(lines: u32, sharers: u32) -> Coalescer {
         let mut l2 = catalogue::device("h200").expect("the catalogue has it").l2;
         (l2.coalesced_lines, l2.coalesced_requests) = (lines, sharers);
-        Coalescer::new(&l2, 4096, 1)
+        Coalescer::new(&l2, &Geometry::new(&l2, 4096))
+    }
+
+    /// A whole block.
+    fn at(block: u64) -> Address {
+        Address { block, set: 0, home: 0, sectors: u8::MAX, mark: 1 + (block % 2) as u8 }
     }
 
     /// An access of one block, which is issued at once.
     fn send(coalescer: &mut Coalescer, block: u64, done: u64) {
         let before = coalescer.before(Time::ZERO);
-        let place = coalescer.join(block, Time::ZERO, before).expect_err("nobody has asked for it");
-        coalescer.sent(place, block, Time(done), before);
+        let slot = coalescer.join(at(block), Time::ZERO, before).expect_err("nobody has asked for it");
+        coalescer.sent(slot, at(block).mark, Time(done), before);
         coalescer.issued(Time::ZERO, Time::ZERO, 1);
     }
 
     fn joins(coalescer: &mut Coalescer, block: u64, now: u64) -> Option<Time> {
         let before = coalescer.before(Time(now));
-        coalescer.join(block, Time(now), before).ok()
+        coalescer.join(at(block), Time(now), before).ok()
     }
 
     #[test]
@@ -180,14 +219,29 @@ mod tests {
         let mut coalescer = coalescer(128, 4);
         let first = coalescer.before(Time(10));
         for block in 0..8 {
-            let place = coalescer.join(block, Time(10), first).expect_err("nobody has asked for it");
-            coalescer.sent(place, block, Time(500), first);
+            let slot = coalescer.join(at(block), Time(10), first).expect_err("nobody has asked for it");
+            coalescer.sent(slot, at(block).mark, Time(500), first);
         }
         coalescer.issued(Time(10), Time(90), 8);
         let in_step = coalescer.before(Time(10));
-        assert!((0..8).all(|block| coalescer.join(block, Time(10), in_step).is_ok()));
+        assert!((0..8).all(|block| coalescer.join(at(block), Time(10), in_step).is_ok()));
         // One that begins when 128 lines have been sent for is in time, one that begins later is not.
         assert!(joins(&mut coalescer, 0, 50).is_some());
         assert!(joins(&mut coalescer, 0, 51).is_none());
+    }
+
+    #[test]
+    fn of_requests_sent_at_the_same_time_that_of_the_first_way_makes_room() {
+        let mut coalescer = coalescer(128, 4);
+        let set = coalescer.set_of(0);
+        let blocks: Vec<u64> = (0..).filter(|&block| coalescer.set_of(block) == set).take(WAYS + 2).collect();
+        let before = coalescer.before(Time::ZERO);
+        for &block in &blocks {
+            let slot = coalescer.join(at(block), Time::ZERO, before).expect_err("nobody has asked for it");
+            coalescer.sent(slot, at(block).mark, Time(100), before);
+        }
+        let mut kept = |block| coalescer.join(at(block), Time(50), before).is_ok();
+        // The ninth took the place of the first, and the tenth that of the ninth.
+        assert_eq!([blocks[0], blocks[1], blocks[WAYS], blocks[WAYS + 1]].map(&mut kept), [false, true, false, true]);
     }
 }

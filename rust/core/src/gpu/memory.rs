@@ -4,15 +4,16 @@
 //! what all CTAs have in flight, and by Little's law a server of bandwidth `B` with `D` bytes in flight takes `D / B` for
 //! each. [`loaded`] goes over from the one to the other.
 
+use super::address::{Address, Geometry, SECTOR, block_bytes, hash};
 use super::coalescer::Coalescer;
-use super::l2::{Address, Cache, Found, block_bytes, hash};
+use super::l2::{Cache, Found};
 use super::latency::{Demand, Timings, loaded};
 use super::moves::{Launch, Moves, Uneven};
 use super::port::Port;
 use super::sm::Place;
 use super::streaming::Streams;
 use super::tiles::Tiling;
-use crate::device::{Device, SECTOR_BYTES};
+use crate::device::Device;
 use crate::engine::Time;
 use crate::ids::{IdVec, KernelId, SmId};
 use crate::records::{L2Log, L2SliceColumns, L2WindowColumns, Traffic};
@@ -20,15 +21,12 @@ use crate::simulate::{Detail, Options};
 use crate::workload::walk::Bytes;
 use crate::workload::{Program, Work};
 
-/// A sector, in bytes: what counters count.
-const SECTOR: u64 = SECTOR_BYTES as u64;
-
 /// L2, DRAM, and who has what in flight. Latencies are cycles, demands are bytes.
 #[derive(Debug)]
 pub(crate) struct Memory<'a> {
     timings: Timings,
+    geometry: Geometry,
     cache: Cache,
-    block_bytes: u64,
     sms: IdVec<SmId, Sm>,
     ports: IdVec<SmId, Port>,
     /// One a GPC.
@@ -72,8 +70,16 @@ struct Cta {
     demand: Demand,
 }
 
-/// When a run of bytes would be there, by where it is.
+/// Who asks for a run of bytes, and when it would be there, by where it is.
 struct Ways {
+    kernel: KernelId,
+    part: usize,
+    gpc: usize,
+    now: Time,
+    /// Lines that its GPC had sent for before.
+    asked: u64,
+    /// With another SM's request, at the earliest.
+    joined: Time,
     /// It is in DRAM, and nobody asks for it again.
     read_once: bool,
     /// In the reader's part.
@@ -83,6 +89,30 @@ struct Ways {
     /// When the fabric has brought what it has to bring before.
     fabric: Time,
     dram: Time,
+}
+
+/// What an iteration has asked for so far.
+#[derive(Clone, Copy, Debug)]
+struct Moved {
+    /// Bytes that pass the SM's port, L2 and the fabric meanwhile.
+    port: u64,
+    from_l2: u64,
+    over_fabric: u64,
+    /// Blocks of which its GPC had to send a request.
+    sent: u64,
+    /// When its bytes come, added up from its beginning on, and the last of them.
+    waited: u128,
+    slowest: Time,
+    /// Through the reader's part, and through homes in another.
+    here: Traffic,
+    home: Traffic,
+}
+
+impl Moved {
+    fn new(now: Time) -> Self {
+        let (here, home) = (Traffic::default(), Traffic::default());
+        Self { port: 0, from_l2: 0, over_fabric: 0, sent: 0, waited: 0, slowest: now, here, home }
+    }
 }
 
 /// A sum over bytes, for each of them. Almost all sums fit into half of the bits, which are divided in a tenth of the time.
@@ -126,8 +156,8 @@ impl<'a> Memory<'a> {
             launches.values_mut().flatten().for_each(|launch| launch.read_once = false);
         }
         let any = |of: fn(&Work) -> bool| program.kernels.iter().any(|kernel| of(&kernel.work));
-        let cache = Cache::new(&device.l2, block_bytes, options.seed);
-        let coalescer = || Coalescer::new(&device.l2, block_bytes, cache.geometry().blocks_per_page());
+        let geometry = Geometry::new(&device.l2, block_bytes);
+        let coalescer = || Coalescer::new(&device.l2, &geometry);
         let mut sms = IdVec::filled(
             Sm { part: 0, gpc: 0, demand: 0, stored: Time::ZERO, launch: None, warm: Time::ZERO },
             device.sm_count(),
@@ -141,8 +171,8 @@ impl<'a> Memory<'a> {
         Some(Self {
             timings,
             coalescers: device.topology.gpcs.iter().map(|_| coalescer()).collect(),
-            cache,
-            block_bytes,
+            cache: Cache::new(&device.l2, &geometry, options.seed),
+            geometry,
             sms,
             ports: IdVec::filled(Port::default(), device.sm_count()),
             launches,
@@ -237,29 +267,6 @@ impl<'a> Memory<'a> {
         self.dram_demand -= u64::from(demand.dram);
     }
 
-    /// The blocks of an iteration's bytes, and how many bytes of each.
-    fn blocks(&self, buffer: u16, bytes: Bytes<'a>) -> impl Iterator<Item = (Address, u64)> + use<'a> {
-        let (size, geometry) = (self.block_bytes, self.cache.geometry());
-        let mut runs = bytes.runs();
-        let (mut at, mut left) = (0, 0);
-        std::iter::from_fn(move || {
-            if left == 0 {
-                (at, left) = runs.next()?;
-            }
-            let part = (size - (at & (size - 1))).min(left).min(bytes.wrap - at);
-            let mut address = geometry.address(buffer, at);
-            if part < size {
-                address = address.of_line(at & (size - 1), (at & (size - 1)) + part, SECTOR);
-            }
-            at += part;
-            left -= part;
-            if at == bytes.wrap {
-                at = 0;
-            }
-            Some((address, part))
-        })
-    }
-
     /// Loads a run of bytes: when it is there, and what is in flight until then.
     pub(super) fn load(
         &mut self,
@@ -270,7 +277,7 @@ impl<'a> Memory<'a> {
         now: Time,
     ) -> (Time, Demand) {
         let timings = self.timings;
-        let Launch { overhead, uneven, together, read_once, mut traffic, .. } = *self.launch(kernel);
+        let Launch { overhead, uneven, together, read_once, .. } = *self.launch(kernel);
         let Sm { part, gpc, demand, .. } = self.sms[place.sm()];
         let cycles = |cycles: f64| Time((cycles * timings.cycle_ps + 0.5) as u64);
         let alone = timings.near + overhead;
@@ -282,160 +289,158 @@ impl<'a> Memory<'a> {
         let dram = now + cycles(timings.near.max(at_l2 + from_memory));
         let soon = now + near;
         let fabric = now + cycles((self.fabric_demand + bytes.len) as f64 / timings.fabric_bytes);
-        let ways = Ways { read_once, soon, far, fabric, dram };
-        let (mut port, mut from_l2, mut over_fabric, mut from_dram, mut back) = (0, 0, 0, 0, 0);
-        let (mut waited, mut slowest) = (0_u128, now);
-        self.cache.go_on(now);
-        let before = traffic;
-        let asked = if read_once { 0 } else { self.coalescers[gpc].before(now) };
-        let mut sent = 0;
-        for (at, size) in self.blocks(buffer, bytes) {
-            let sectors = at.sectors(self.block_bytes / SECTOR);
-            let shared = if read_once { None } else { Some(self.coalescers[gpc].join(at.request(), now, asked)) };
-            let request = match shared {
-                Some(Ok(shared)) => {
-                    let moved = Traffic { requested: sectors, coalesced: sectors, ..Traffic::default() };
-                    self.count(&mut traffic, kernel, at, part, moved);
-                    let ready = shared.max(now + cycles(at_port - overhead));
-                    waited += u128::from(size) * u128::from(ready.since(now).0);
-                    slowest = slowest.max(ready);
-                    port += if ready > soon { 0 } else { size };
-                    continue;
-                }
-                Some(Err(request)) => Some(request),
-                None => None,
-            };
-            let (ready, here, home) = self.find(part, at, &ways);
-            if home.fabric > 0 {
-                over_fabric += size;
-                self.count(&mut traffic, kernel, at, at.home, home);
-            }
-            self.count(&mut traffic, kernel, at, part, here);
-            from_dram += here.dram_read + home.dram_read;
-            back += here.dram_written + home.dram_written;
-            if let Some(request) = request {
-                self.coalescers[gpc].sent(request, at.request(), ready, asked);
-                sent += 1;
-            }
-            waited += u128::from(size) * u128::from(ready.since(now).0);
-            slowest = slowest.max(ready);
-            // What waits for DRAM takes up nothing of L2 and the port meanwhile.
-            if ready <= soon + far {
-                port += size;
-                from_l2 += size;
-            }
-        }
-        self.l2_demand += from_l2;
-        self.fabric_demand += over_fabric;
-        self.dram_demand += from_dram + back;
-        self.sms[place.sm()].demand = demand + port;
-        let in_flight = Demand {
-            port: port as u32,
-            l2: from_l2 as u32,
-            fabric: over_fabric as u32,
-            dram: (from_dram + back) as u32,
+        let ways = Ways {
+            kernel,
+            part,
+            gpc,
+            now,
+            asked: if read_once { 0 } else { self.coalescers[gpc].before(now) },
+            read_once,
+            soon,
+            joined: now + cycles(at_port - overhead),
+            far,
+            fabric,
+            dram,
         };
-        self.coalescers[gpc].issued(now, now + cycles(bytes.len as f64 / timings.port_bytes), sent);
-        self.counted(kernel, now, before, traffic);
-        let mut done = if together { slowest } else { now + Time(mean(waited, bytes.len)) };
-        let late = bytes.len - port;
+        self.cache.go_on(now);
+        let mut moved = Moved::new(now);
+        let geometry = self.geometry;
+        if self.log.is_some() {
+            geometry.for_each_block(buffer, bytes, |at, size| self.load_block_logged(at, size, &ways, &mut moved));
+        } else {
+            geometry.for_each_block(buffer, bytes, |at, size| self.load_block(at, size, &ways, &mut moved));
+        }
+        let from_dram = moved.here.dram_read + moved.home.dram_read + moved.here.dram_written + moved.home.dram_written;
+        self.l2_demand += moved.from_l2;
+        self.fabric_demand += moved.over_fabric;
+        self.dram_demand += from_dram;
+        self.sms[place.sm()].demand = demand + moved.port;
+        let in_flight = Demand {
+            port: moved.port as u32,
+            l2: moved.from_l2 as u32,
+            fabric: moved.over_fabric as u32,
+            dram: from_dram as u32,
+        };
+        self.coalescers[gpc].issued(now, now + cycles(bytes.len as f64 / timings.port_bytes), moved.sent);
+        self.counted(kernel, now, moved.here, moved.home);
+        let mut done = if together { moved.slowest } else { now + Time(mean(moved.waited, bytes.len)) };
+        let late = bytes.len - moved.port;
         if late > 0 {
             done = self.ports[place.sm()].pass(now, done, cycles(late as f64 / timings.port_bytes));
         }
         (done + cycles(overhead), in_flight)
     }
 
-    /// Finds a block in the reader's part, at home, or in DRAM: when it is there, and what that moves through the reader's part
-    /// and through the home, if that is another.
+    /// Loads a block, or so many bytes of it.
     #[inline]
-    fn find(&mut self, part: usize, at: Address, ways: &Ways) -> (Time, Traffic, Traffic) {
-        let whole = self.block_bytes / SECTOR;
-        let sectors = at.sectors(whole);
-        let mut here = Traffic { requested: sectors, sectors, ..Traffic::default() };
-        let mut home = Traffic::default();
-        // What is read once is not there, and nobody asks for it again: a lookup would say so, and change nothing that matters.
-        let look_up = |cache: &mut Cache, part, at| if ways.read_once { None } else { Some(cache.look_up(part, at)) };
-        let near = look_up(&mut self.cache, part, at);
-        let wanted = match near {
-            Some(Found::Hit { ready, .. }) => {
-                here.hits = sectors;
-                here.merged = if ready > ways.soon { sectors } else { 0 };
-                return (ready.max(ways.soon), here, home);
-            }
-            Some(Found::Part { missing, ready, .. }) => {
-                here.hits = sectors - missing.sectors(whole);
-                here.merged = if ready > ways.soon { here.hits } else { 0 };
-                missing
-            }
-            _ => at,
-        };
-        let sectors = wanted.sectors(whole);
-        let mut ready = ways.dram;
-        if at.home == part {
-            here.dram_read = sectors * SECTOR;
+    fn load_block(&mut self, at: Address, size: u64, ways: &Ways, moved: &mut Moved) {
+        let sectors = self.geometry.count(at.sectors);
+        moved.here.requested += sectors;
+        let shared = if ways.read_once { None } else { Some(self.coalescers[ways.gpc].join(at, ways.now, ways.asked)) };
+        let ready = if let Some(Ok(shared)) = shared {
+            moved.here.coalesced += sectors;
+            let ready = shared.max(ways.joined);
+            moved.port += if ready > ways.soon { 0 } else { size };
+            ready
         } else {
-            home.fabric = sectors;
-            ready = match look_up(&mut self.cache, at.home, wanted) {
-                Some(Found::Hit { ready, .. }) => {
-                    home.hits = sectors;
-                    home.merged = if ready > ways.soon { sectors } else { 0 };
-                    ready.max(ways.soon) + ways.far
-                }
-                missed => {
-                    let (fetched, others) = match missed {
-                        Some(Found::Part { missing, ready, .. }) => (missing.sectors(whole), ready),
-                        _ => (sectors, Time::ZERO),
-                    };
-                    home.hits = sectors - fetched;
-                    home.merged = if others > ways.soon { home.hits } else { 0 };
-                    home.dram_read = fetched * SECTOR;
-                    // It is at home when it is where it was asked for: until then, it is on its way for all.
-                    home.dram_written = self.fill(at.home, missed, ready + ways.far);
-                    ready + ways.far
-                }
-            };
+            let ready = self.find(at, size, ways, moved);
+            if let Some(Err(slot)) = shared {
+                self.coalescers[ways.gpc].sent(slot, at.mark, ready, ways.asked);
+                moved.sent += 1;
+            }
+            // What waits for DRAM takes up nothing of L2 and the port meanwhile.
+            if ready <= ways.soon + ways.far {
+                moved.port += size;
+                moved.from_l2 += size;
+            }
+            ready
+        };
+        moved.waited += u128::from(size) * u128::from(ready.since(ways.now).0);
+        moved.slowest = moved.slowest.max(ready);
+    }
+
+    /// The same in a run that keeps what is moved by slice.
+    fn load_block_logged(&mut self, at: Address, size: u64, ways: &Ways, moved: &mut Moved) {
+        let Moved { here, home, .. } = *moved;
+        self.load_block(at, size, ways, moved);
+        self.log_slices(ways.kernel, at, usize::from(at.home), moved.home - home);
+        self.log_slices(ways.kernel, at, ways.part, moved.here - here);
+    }
+
+    /// Finds a block in the reader's part, at home, or in DRAM: when it is there. What that moves is counted.
+    #[inline]
+    fn find(&mut self, at: Address, size: u64, ways: &Ways, moved: &mut Moved) -> Time {
+        let Moved { here, home, over_fabric, .. } = moved;
+        let asked = self.geometry.count(at.sectors);
+        here.sectors += asked;
+        let near = self.look_up(ways.part, at, ways.read_once);
+        let missing = self.geometry.count(near.missing);
+        here.hits += asked - missing;
+        here.merged += if near.ready > ways.soon { asked - missing } else { 0 };
+        if near.missing == 0 {
+            return near.ready.max(ways.soon);
+        }
+        let mut ready = ways.dram;
+        let part = usize::from(at.home);
+        if part == ways.part {
+            here.dram_read += missing * SECTOR;
+        } else {
+            home.fabric += missing;
+            *over_fabric += size;
+            let there = self.look_up(part, Address { sectors: near.missing, ..at }, ways.read_once);
+            let fetched = self.geometry.count(there.missing);
+            home.hits += missing - fetched;
+            home.merged += if there.ready > ways.soon { missing - fetched } else { 0 };
+            home.dram_read += fetched * SECTOR;
+            // It is at home when it is where it was asked for: until then, it is on its way for all.
+            ready = ways.far + if there.missing == 0 { there.ready.max(ways.soon) } else { ready };
+            home.dram_written += self.fill(part, there, ready, ways.read_once);
             ready = ready.max(ways.fabric);
         }
-        here.dram_written = self.fill(part, near, ready);
-        (ready, here, home)
+        here.dram_written += self.fill(ways.part, near, ready, ways.read_once);
+        ready
     }
 
-    /// A block that was looked up in vain comes at `ready`: how many bytes have to be written back for it.
+    /// What is read once is not there, and nobody asks for it again: a lookup would say so, and change nothing that matters.
     #[inline]
-    fn fill(&mut self, part: usize, missed: Option<Found>, ready: Time) -> u64 {
-        let (entry, writes_back) = match missed {
-            Some(Found::Miss { entry, writes_back }) => (entry, writes_back),
-            Some(Found::Part { entry, .. }) => (entry, false),
-            _ => return 0,
-        };
-        self.cache.filled(part, entry, ready);
-        if writes_back { self.block_bytes } else { 0 }
-    }
-
-    /// A block moves something through one part of L2.
-    #[inline]
-    fn count(&mut self, traffic: &mut Traffic, kernel: KernelId, at: Address, part: usize, moved: Traffic) {
-        *traffic += moved;
-        if self.log.is_some() {
-            self.log_slices(kernel, at, part, moved);
+    fn look_up(&mut self, part: usize, at: Address, read_once: bool) -> Found {
+        if read_once {
+            return Found { entry: 0, missing: at.sectors, ready: Time::ZERO, writes_back: false };
         }
+        self.cache.look_up(part, at)
+    }
+
+    /// What was missing of a block comes at `ready`, if anything was: how many bytes have to be written back for it.
+    #[inline]
+    fn fill(&mut self, part: usize, found: Found, ready: Time, read_once: bool) -> u64 {
+        if found.missing != 0 && !read_once {
+            self.cache.filled(part, found.entry, ready);
+        }
+        if found.writes_back { self.geometry.block_bytes() } else { 0 }
     }
 
     #[cold]
     fn log_slices(&mut self, kernel: KernelId, at: Address, part: usize, moved: Traffic) {
         let Some(log) = &mut self.log else { return };
-        let slices = self.cache.geometry().slices(at, part);
+        if moved == Traffic::default() {
+            return;
+        }
+        let slices = self.geometry.slices(at, part);
         let each = moved / slices.len() as u64;
         for slice in slices {
             log.through(kernel, slice, each);
         }
     }
 
-    /// An iteration's accesses have been counted.
-    fn counted(&mut self, kernel: KernelId, now: Time, before: Traffic, traffic: Traffic) {
-        self.launches[kernel].as_mut().expect("only launches with memory work come here").traffic = traffic;
+    /// An iteration's accesses have been counted, those at one place and those at another.
+    #[inline]
+    fn counted(&mut self, kernel: KernelId, now: Time, here: Traffic, home: Traffic) {
+        let traffic = &mut self.launches[kernel].as_mut().expect("only launches with memory work come here").traffic;
+        *traffic += here;
+        *traffic += home;
         if let Some(log) = &mut self.log {
-            log.at(kernel, now, traffic - before);
+            log.at(kernel, now, here);
+            log.at(kernel, now, home);
         }
     }
 
@@ -462,19 +467,21 @@ impl<'a> Memory<'a> {
         bytes: Bytes<'a>,
         now: Time,
     ) -> (Time, Demand) {
-        let Launch { mut traffic, .. } = *self.launch(kernel);
-        let before = traffic;
         let part = self.sms[sm].part;
         self.cache.go_on(now);
-        let mut dram = 0;
-        for (at, _) in self.blocks(buffer, bytes) {
-            let sectors = at.sectors(self.block_bytes / SECTOR);
+        let (mut written, mut dram) = (0, 0);
+        let geometry = self.geometry;
+        geometry.for_each_block(buffer, bytes, |at, _| {
+            let sectors = geometry.count(at.sectors);
             let through = if self.timings.write_through { sectors * SECTOR } else { 0 };
-            let back = self.cache.write(part, at, now, through == 0) * self.block_bytes;
-            let moved = Traffic { written: sectors, dram_written: through + back, ..Traffic::default() };
+            let back = self.cache.write(part, at, now, through == 0) * geometry.block_bytes();
+            written += sectors;
             dram += through + back;
-            self.count(&mut traffic, kernel, at, at.home, moved);
-        }
+            if self.log.is_some() {
+                let moved = Traffic { written: sectors, dram_written: through + back, ..Traffic::default() };
+                self.log_slices(kernel, at, usize::from(at.home), moved);
+            }
+        });
         let takes = |bytes: u64, ps_per_byte: f64| Time((bytes as f64 * ps_per_byte + 0.5) as u64);
         self.stored = self.stored.max(now) + takes(bytes.len, self.timings.store_ps_per_byte);
         let waits = if dram > 0 { self.dram_demand + dram } else { 0 };
@@ -484,7 +491,7 @@ impl<'a> Memory<'a> {
         let port = &mut self.sms[sm].stored;
         *port = (*port).max(now) + through_port;
         let taken = self.stored.max(written_back).max(*port);
-        self.counted(kernel, now, before, traffic);
+        self.counted(kernel, now, Traffic { written, dram_written: dram, ..Traffic::default() }, Traffic::default());
         (taken, Demand { dram: dram as u32, ..Demand::default() })
     }
 }

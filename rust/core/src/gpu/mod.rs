@@ -10,6 +10,7 @@
 //!
 //! `machine` is the loop around them: it takes what happens next and lets the box it concerns act.
 
+mod address;
 mod admission;
 mod barrier;
 mod coalescer;
@@ -19,6 +20,7 @@ mod front_end;
 mod groups;
 mod kernel;
 mod l2;
+mod lanes;
 mod latency;
 mod machine;
 mod memory;
@@ -27,6 +29,7 @@ mod outcome;
 mod policy;
 mod port;
 mod sm;
+mod stack;
 mod streaming;
 mod sync;
 mod tiles;

@@ -1,39 +1,40 @@
 //! The line that was used least recently makes room.
 
-use super::{Places, Replacement};
+use super::Replacement;
 
+/// Lines stand in the order of their last use.
 #[derive(Debug)]
 pub(crate) struct Lru {
-    by_use: Places,
+    last: usize,
 }
 
 impl Lru {
-    pub(super) fn new(sets: usize, ways: usize) -> Self {
-        Self { by_use: Places::new(sets, ways) }
+    pub(super) fn new(ways: usize) -> Self {
+        Self { last: ways - 1 }
     }
 }
 
 impl Replacement for Lru {
     #[inline]
-    fn hit(&mut self, set: usize, way: usize) {
-        self.by_use.forward(set, way, 0);
+    fn hit(&mut self, _set: usize, _place: usize) -> usize {
+        0
     }
 
     #[inline]
-    fn filled(&mut self, set: usize, way: usize) {
-        self.by_use.forward(set, way, 0);
+    fn filled(&mut self, _set: usize, _place: usize) -> usize {
+        0
     }
 
-    fn dropped(&mut self, set: usize, way: usize) {
-        self.by_use.back(set, way);
+    fn dropped(&mut self, _set: usize, _place: usize) -> usize {
+        self.last
     }
 
     #[inline]
-    fn victim(&mut self, set: usize) -> usize {
-        self.by_use.last(set)
+    fn victim(&mut self, _set: usize) -> usize {
+        self.last
     }
 
-    fn age(&self, set: usize, way: usize) -> u8 {
-        self.by_use.place(set, way)
+    fn age(&self, _set: usize, place: usize) -> usize {
+        place
     }
 }

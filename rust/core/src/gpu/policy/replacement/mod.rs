@@ -1,7 +1,8 @@
 //! Which line of a set makes room for a new one.
 //!
-//! A policy keeps its own state, a byte or less for a line and set. It does not know what the lines are: the cache tells it
-//! which way of which set was found or filled, and asks it for a way when all of them hold lines.
+//! The lines of a set stand in an order, see [`crate::gpu::stack`]. A policy says where lines move that were found, filled or
+//! dropped, and which one makes room when all ways hold lines. It does not know what the lines are, and keeps a byte or less
+//! for a line and set of its own.
 
 mod lru;
 mod not_recently_used;
@@ -14,22 +15,22 @@ use not_recently_used::NotRecentlyUsed;
 use protected::Protected;
 use random::Random;
 
-/// Which line of a set makes room.
+/// Which line of a set makes room. Lines are told by the place at which they stand.
 pub(crate) trait Replacement {
-    /// A lookup found its line in this way.
-    fn hit(&mut self, set: usize, way: usize);
+    /// A lookup found this line: where it moves.
+    fn hit(&mut self, set: usize, place: usize) -> usize;
 
-    /// A line was put into this way, over the one of [`Self::victim`] or into an empty one.
-    fn filled(&mut self, set: usize, way: usize);
+    /// A line was put over the one of [`Self::victim`] or into an empty way: where it moves.
+    fn filled(&mut self, set: usize, place: usize) -> usize;
 
-    /// The line of this way was dropped: the way is empty.
-    fn dropped(&mut self, set: usize, way: usize);
+    /// This line was dropped: where its empty way moves.
+    fn dropped(&mut self, set: usize, place: usize) -> usize;
 
-    /// The way whose line makes room, in a set that is full.
+    /// The line that makes room, in a set that is full.
     fn victim(&mut self, set: usize) -> usize;
 
-    /// At which place a way stands: of two, the one with the higher number makes room first.
-    fn age(&self, set: usize, way: usize) -> u8;
+    /// Of two lines, the one with the higher number makes room first.
+    fn age(&self, set: usize, place: usize) -> usize;
 }
 
 /// The policy of a device: told apart once a call, by a branch that always goes the same way.
@@ -46,10 +47,22 @@ impl Policy {
     pub(crate) fn new(l2: &L2, sets: usize, seed: u64, part: usize) -> Self {
         let ways = l2.ways as usize;
         match l2.replacement {
-            Named::Lru => Self::Lru(Lru::new(sets, ways)),
+            Named::Lru => Self::Lru(Lru::new(ways)),
             Named::NotRecentlyUsed => Self::NotRecentlyUsed(NotRecentlyUsed::new(sets, ways)),
             Named::Random => Self::Random(Random::new(ways, seed, part)),
             Named::Protected => Self::Protected(Protected::new(sets, ways, l2.protected_ways as usize)),
+        }
+    }
+
+    /// The place that a new line takes: that of the first empty way, or of the line that makes room.
+    #[inline]
+    pub(crate) fn room(&mut self, set: usize, empty: impl FnOnce() -> Option<usize>) -> usize {
+        match self {
+            // Empty ways stand last: the one that makes room is empty if any is.
+            Self::Lru(policy) => policy.victim(set),
+            Self::Protected(policy) => policy.victim(set),
+            Self::NotRecentlyUsed(policy) => empty().unwrap_or_else(|| policy.victim(set)),
+            Self::Random(policy) => empty().unwrap_or_else(|| policy.victim(set)),
         }
     }
 }
@@ -67,18 +80,18 @@ macro_rules! of_each {
 
 impl Replacement for Policy {
     #[inline]
-    fn hit(&mut self, set: usize, way: usize) {
-        of_each!(self, policy => policy.hit(set, way));
+    fn hit(&mut self, set: usize, place: usize) -> usize {
+        of_each!(self, policy => policy.hit(set, place))
     }
 
     #[inline]
-    fn filled(&mut self, set: usize, way: usize) {
-        of_each!(self, policy => policy.filled(set, way));
+    fn filled(&mut self, set: usize, place: usize) -> usize {
+        of_each!(self, policy => policy.filled(set, place))
     }
 
     #[inline]
-    fn dropped(&mut self, set: usize, way: usize) {
-        of_each!(self, policy => policy.dropped(set, way));
+    fn dropped(&mut self, set: usize, place: usize) -> usize {
+        of_each!(self, policy => policy.dropped(set, place))
     }
 
     #[inline]
@@ -87,67 +100,8 @@ impl Replacement for Policy {
     }
 
     #[inline]
-    fn age(&self, set: usize, way: usize) -> u8 {
-        of_each!(self, policy => policy.age(set, way))
-    }
-}
-
-/// The ways of each set in an order: a byte a way says at which place it stands, 0 the last to make room.
-#[derive(Debug)]
-struct Places {
-    places: Vec<u8>,
-    ways: usize,
-}
-
-impl Places {
-    fn new(sets: usize, ways: usize) -> Self {
-        let places = (0..sets * ways).map(|entry| (entry % ways) as u8).collect();
-        Self { places, ways }
-    }
-
-    #[inline]
-    fn of(&mut self, set: usize) -> &mut [u8] {
-        &mut self.places[set * self.ways..(set + 1) * self.ways]
-    }
-
-    #[inline]
-    fn place(&self, set: usize, way: usize) -> u8 {
-        self.places[set * self.ways + way]
-    }
-
-    /// Moves a way forward to a place; those between stand one place further back. No branches, so that all ways of a set
-    /// are done at once.
-    #[inline]
-    fn forward(&mut self, set: usize, way: usize, to: u8) {
-        let places = self.of(set);
-        let from = places[way];
-        for place in &mut *places {
-            *place += u8::from(*place >= to && *place < from);
-        }
-        places[way] = to;
-    }
-
-    /// Moves a way to the last place; those behind it stand one place further forward.
-    fn back(&mut self, set: usize, way: usize) {
-        let last = (self.ways - 1) as u8;
-        let places = self.of(set);
-        let from = places[way];
-        for place in &mut *places {
-            *place -= u8::from(*place > from);
-        }
-        places[way] = last;
-    }
-
-    /// The way that stands at the last place.
-    #[inline]
-    fn last(&self, set: usize) -> usize {
-        let last = (self.ways - 1) as u8;
-        let places = &self.places[set * self.ways..(set + 1) * self.ways];
-        let mut found = 0;
-        for (way, &place) in places.iter().enumerate() {
-            found = if place == last { way } else { found };
-        }
-        found
+    fn age(&self, set: usize, place: usize) -> usize {
+        of_each!(self, policy => policy.age(set, place))
     }
 }
 

@@ -2,9 +2,10 @@
 
 use super::Replacement;
 
+/// Lines stay where they are.
 #[derive(Debug)]
 pub(crate) struct NotRecentlyUsed {
-    /// Whether the line was used.
+    /// Whether the line at this place was used.
     used: Vec<bool>,
     ways: usize,
 }
@@ -16,29 +17,32 @@ impl NotRecentlyUsed {
 
     /// When all lines of a set have been used, only the last one has.
     #[inline]
-    fn use_of(&mut self, set: usize, way: usize) {
+    fn use_of(&mut self, set: usize, place: usize) {
         let used = &mut self.used[set * self.ways..(set + 1) * self.ways];
-        used[way] = true;
+        used[place] = true;
         if used.iter().all(|&used| used) {
             used.fill(false);
-            used[way] = true;
+            used[place] = true;
         }
     }
 }
 
 impl Replacement for NotRecentlyUsed {
     #[inline]
-    fn hit(&mut self, set: usize, way: usize) {
-        self.use_of(set, way);
+    fn hit(&mut self, set: usize, place: usize) -> usize {
+        self.use_of(set, place);
+        place
     }
 
     #[inline]
-    fn filled(&mut self, set: usize, way: usize) {
-        self.use_of(set, way);
+    fn filled(&mut self, set: usize, place: usize) -> usize {
+        self.use_of(set, place);
+        place
     }
 
-    fn dropped(&mut self, set: usize, way: usize) {
-        self.used[set * self.ways + way] = false;
+    fn dropped(&mut self, set: usize, place: usize) -> usize {
+        self.used[set * self.ways + place] = false;
+        place
     }
 
     /// The first of those not used; with a single way, that one.
@@ -48,7 +52,7 @@ impl Replacement for NotRecentlyUsed {
         used.iter().position(|&used| !used).unwrap_or(0)
     }
 
-    fn age(&self, set: usize, way: usize) -> u8 {
-        u8::from(!self.used[set * self.ways + way])
+    fn age(&self, set: usize, place: usize) -> usize {
+        usize::from(!self.used[set * self.ways + place])
     }
 }

@@ -4,51 +4,50 @@
 //! to the front of these. At most so many ways of a set are protected: the one that was used least recently then stands
 //! with the others, first among them. A stream of lines that are used once drives out no protected one.
 
-use super::{Places, Replacement};
+use super::Replacement;
 
+/// Lines stand in the order of their last use, the protected ones of a set first.
 #[derive(Debug)]
 pub(crate) struct Protected {
-    /// The protected ways of a set stand first.
-    by_use: Places,
-    /// How many they are.
+    /// How many are protected.
     protected: Vec<u8>,
     most: u8,
+    last: usize,
 }
 
 impl Protected {
     pub(super) fn new(sets: usize, ways: usize, most: usize) -> Self {
-        Self { by_use: Places::new(sets, ways), protected: vec![0; sets], most: most as u8 }
+        Self { protected: vec![0; sets], most: most as u8, last: ways - 1 }
     }
 }
 
 impl Replacement for Protected {
     #[inline]
-    fn hit(&mut self, set: usize, way: usize) {
+    fn hit(&mut self, set: usize, place: usize) -> usize {
         let protected = &mut self.protected[set];
-        if self.by_use.place(set, way) >= *protected && *protected < self.most {
+        if place >= usize::from(*protected) && *protected < self.most {
             *protected += 1;
         }
-        self.by_use.forward(set, way, 0);
+        0
     }
 
     #[inline]
-    fn filled(&mut self, set: usize, way: usize) {
-        self.by_use.forward(set, way, self.protected[set]);
+    fn filled(&mut self, set: usize, _place: usize) -> usize {
+        usize::from(self.protected[set])
     }
 
-    fn dropped(&mut self, set: usize, way: usize) {
-        if self.by_use.place(set, way) < self.protected[set] {
-            self.protected[set] -= 1;
-        }
-        self.by_use.back(set, way);
+    fn dropped(&mut self, set: usize, place: usize) -> usize {
+        let protected = &mut self.protected[set];
+        *protected -= u8::from(place < usize::from(*protected));
+        self.last
     }
 
     #[inline]
-    fn victim(&mut self, set: usize) -> usize {
-        self.by_use.last(set)
+    fn victim(&mut self, _set: usize) -> usize {
+        self.last
     }
 
-    fn age(&self, set: usize, way: usize) -> u8 {
-        self.by_use.place(set, way)
+    fn age(&self, _set: usize, place: usize) -> usize {
+        place
     }
 }

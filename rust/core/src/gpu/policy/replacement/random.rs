@@ -6,6 +6,7 @@ use rand_pcg::Pcg64;
 use super::Replacement;
 use crate::engine::rng;
 
+/// Lines stay where they are.
 #[derive(Debug)]
 pub(crate) struct Random {
     draws: Pcg64,
@@ -21,12 +22,18 @@ impl Random {
 
 impl Replacement for Random {
     #[inline]
-    fn hit(&mut self, _set: usize, _way: usize) {}
+    fn hit(&mut self, _set: usize, place: usize) -> usize {
+        place
+    }
 
     #[inline]
-    fn filled(&mut self, _set: usize, _way: usize) {}
+    fn filled(&mut self, _set: usize, place: usize) -> usize {
+        place
+    }
 
-    fn dropped(&mut self, _set: usize, _way: usize) {}
+    fn dropped(&mut self, _set: usize, place: usize) -> usize {
+        place
+    }
 
     #[inline]
     fn victim(&mut self, _set: usize) -> usize {
@@ -34,7 +41,7 @@ impl Replacement for Random {
         ((u128::from(self.draws.next_u64()) * u128::from(self.ways)) >> 64) as usize
     }
 
-    fn age(&self, _set: usize, _way: usize) -> u8 {
+    fn age(&self, _set: usize, _place: usize) -> usize {
         0
     }
 }

@@ -7,6 +7,7 @@ use crate::device::catalogue;
 
 /// A set as the cache uses it: empty ways first, then the policy's.
 struct Set {
+    /// As they stand.
     lines: Vec<Option<u8>>,
     policy: Policy,
 }
@@ -19,23 +20,34 @@ impl Set {
         Self { lines: vec![None; ways as usize], policy: Policy::new(&l2, 3, 5, 0) }
     }
 
+    fn put(&mut self, from: usize, to: usize, line: Option<u8>) {
+        self.lines.remove(from);
+        self.lines.insert(to, line);
+    }
+
+    fn place_of(&self, line: Option<u8>) -> Option<usize> {
+        self.lines.iter().position(|&held| held == line)
+    }
+
     /// Whether the line was there.
     fn access(&mut self, line: u8) -> bool {
-        if let Some(way) = self.lines.iter().position(|&held| held == Some(line)) {
-            self.policy.hit(1, way);
-            return true;
-        }
-        let empty = self.lines.iter().position(Option::is_none);
-        let way = empty.unwrap_or_else(|| self.policy.victim(1));
-        self.lines[way] = Some(line);
-        self.policy.filled(1, way);
-        false
+        let found = self.place_of(Some(line));
+        let (from, to) = if let Some(place) = found {
+            (place, self.policy.hit(1, place))
+        } else {
+            let empty = self.place_of(None);
+            let place = self.policy.room(1, || empty);
+            assert!(empty.is_none() || self.lines[place].is_none(), "a line makes room beside an empty way");
+            (place, self.policy.filled(1, place))
+        };
+        self.put(from, to, Some(line));
+        found.is_some()
     }
 
     fn drop_line(&mut self, line: u8) {
-        if let Some(way) = self.lines.iter().position(|&held| held == Some(line)) {
-            self.lines[way] = None;
-            self.policy.dropped(1, way);
+        if let Some(place) = self.place_of(Some(line)) {
+            let to = self.policy.dropped(1, place);
+            self.put(place, to, None);
         }
     }
 

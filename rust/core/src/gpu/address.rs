@@ -1,0 +1,231 @@
+//! Where the bytes of a buffer are kept: how addresses are spread over the parts of L2, their sets and their slices.
+//!
+//! Lines are kept in blocks as large as the accesses of a program allow: if every access covers whole blocks, the lines of a
+//! block come and go together, in as many neighbouring sets, and one entry tells the same as one a line.
+
+use super::stack::LAST_MARK;
+use crate::device::{L2, SECTOR_BYTES};
+use crate::workload::walk::Bytes;
+
+/// The grain at which addresses are spread over parts and sets.
+const PAGE_BYTES: u64 = 4096;
+/// A sector, in bytes: what counters count.
+pub(crate) const SECTOR: u64 = SECTOR_BYTES as u64;
+/// All sectors of a block.
+const ALL_SECTORS: u8 = u8::MAX;
+/// Above a block's number within its buffer, and above both.
+const BUFFER_SHIFT: u32 = 39;
+const SECTORS_SHIFT: u32 = 56;
+
+/// Where a block is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// Its number, and that of its buffer: 55 bits.
+    pub(crate) block: u64,
+    pub(crate) set: u32,
+    /// The part at which it is at home.
+    pub(crate) home: u8,
+    /// Which sectors of a line are meant, a bit each; of blocks of several lines always all.
+    pub(crate) sectors: u8,
+    /// A byte that few other blocks share.
+    pub(crate) mark: u8,
+}
+
+impl Address {
+    #[inline]
+    fn new(block: u64, set: u32, home: u8, sectors: u8) -> Self {
+        let spread = block.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+        Self { block, set, home, sectors, mark: ((spread * u64::from(LAST_MARK)) >> 16) as u8 + 1 }
+    }
+
+    /// A number for this block alone, and for these sectors of it.
+    #[inline]
+    pub(crate) fn request(self) -> u64 {
+        if self.sectors == ALL_SECTORS { self.block } else { self.block | u64::from(self.sectors) << SECTORS_SHIFT }
+    }
+}
+
+/// How addresses are spread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Geometry {
+    parts: u64,
+    /// A block is `1 << block_bits` bytes, a page `1 << page_bits`.
+    block_bits: u32,
+    page_bits: u32,
+    /// Pages' worth of sets.
+    rows: u64,
+    lines_per_block: usize,
+    /// Slices of a part.
+    slices: usize,
+    /// Those of a block, by number and as bits.
+    sectors: u64,
+    whole: u8,
+}
+
+/// The largest block that the accesses of a program allow: `alignment` divides the start and length of them all.
+pub(crate) fn block_bytes(l2: &L2, alignment: u64) -> u64 {
+    alignment.clamp(u64::from(l2.line_bytes), page_bytes(l2))
+}
+
+/// A page, or what all sets hold in one way if that is less.
+fn page_bytes(l2: &L2) -> u64 {
+    let line = u64::from(l2.line_bytes);
+    PAGE_BYTES.max(line).min(line << sets(l2).ilog2())
+}
+
+/// Sets of one part.
+fn sets(l2: &L2) -> u64 {
+    let row = u64::from(l2.line_bytes) * u64::from(l2.ways) * u64::from(l2.halves);
+    ((l2.bytes - l2.reserved_bytes) / row).max(1)
+}
+
+impl Geometry {
+    pub(crate) fn new(l2: &L2, block_bytes: u64) -> Self {
+        let page_bytes = page_bytes(l2);
+        let sectors = block_bytes / SECTOR;
+        Self {
+            parts: u64::from(l2.halves),
+            block_bits: block_bytes.trailing_zeros(),
+            page_bits: page_bytes.trailing_zeros(),
+            rows: sets(l2) * u64::from(l2.line_bytes) / page_bytes,
+            lines_per_block: (block_bytes / u64::from(l2.line_bytes)) as usize,
+            slices: l2.slices as usize / usize::from(l2.halves),
+            sectors,
+            whole: if sectors < 8 { (1 << sectors) - 1 } else { ALL_SECTORS },
+        }
+    }
+
+    /// Blocks of a page.
+    pub(crate) fn blocks_per_page(&self) -> u64 {
+        1 << (self.page_bits - self.block_bits)
+    }
+
+    pub(crate) fn lines_per_block(&self) -> usize {
+        self.lines_per_block
+    }
+
+    /// Sets of one part.
+    pub(crate) fn sets(&self) -> usize {
+        (self.rows * self.blocks_per_page()) as usize
+    }
+
+    #[inline]
+    pub(crate) fn block_bytes(&self) -> u64 {
+        1 << self.block_bits
+    }
+
+    /// How many sectors of a block these bits are.
+    #[inline]
+    pub(crate) fn count(&self, sectors: u8) -> u64 {
+        if sectors == ALL_SECTORS { self.sectors } else { u64::from((sectors & self.whole).count_ones()) }
+    }
+
+    /// Goes through the blocks of some bytes of a buffer, in order, with how many bytes of each are meant.
+    #[inline]
+    pub(crate) fn for_each_block(&self, buffer: u16, bytes: Bytes<'_>, mut visit: impl FnMut(Address, u64)) {
+        let (size, in_page) = (self.block_bytes(), self.blocks_per_page() - 1);
+        let (mut last_page, mut home, mut first) = (u64::MAX, 0, 0);
+        for (mut at, mut left) in bytes.runs() {
+            while left > 0 {
+                let page = at >> self.page_bits;
+                if page != last_page {
+                    (home, first) = self.page(buffer, page);
+                    last_page = page;
+                }
+                let (block, from) = (at >> self.block_bits, at & (size - 1));
+                // Whole blocks up to the end of the page, or a part of one.
+                let together = left.min(bytes.wrap - at);
+                let whole = (together >> self.block_bits).min(in_page + 1 - (block & in_page));
+                let (count, part, sectors) = if from == 0 && whole > 0 {
+                    (whole, size, ALL_SECTORS)
+                } else {
+                    let part = (size - from).min(together);
+                    (1, part, self.sectors_of(from, from + part))
+                };
+                for block in block..block + count {
+                    let set = first | (block & in_page) as u32;
+                    visit(Address::new(block | u64::from(buffer) << BUFFER_SHIFT, set, home, sectors), part);
+                }
+                at += count * part;
+                left -= count * part;
+                if at == bytes.wrap {
+                    at = 0;
+                }
+            }
+        }
+    }
+
+    /// The sectors of a line in which its bytes `from..to` lie.
+    #[inline]
+    fn sectors_of(&self, from: u64, to: u64) -> u8 {
+        let count = to.div_ceil(SECTOR) - from / SECTOR;
+        let sectors = (((1_u16 << count) - 1) << (from / SECTOR)) as u8;
+        if sectors == self.whole { ALL_SECTORS } else { sectors }
+    }
+
+    /// Where a page of a buffer is kept: its home, and the first of its sets. Of as many neighbouring pages as there are
+    /// parts, each has one at home; these take the same sets, and so do all sets get equal shares of a contiguous buffer, in
+    /// every part.
+    #[inline]
+    fn page(&self, buffer: u16, page: u64) -> (u8, u32) {
+        let parts = self.parts;
+        let (group, member) = if parts == 2 { (page >> 1, page & 1) } else { (page / parts, page % parts) };
+        let salt = u64::from(buffer) << 44;
+        let home = (member + hash(group | salt)) % parts;
+        let row = (group + hash((group / self.rows) ^ salt ^ (1 << 43))) % self.rows;
+        (home as u8, (row << (self.page_bits - self.block_bits)) as u32)
+    }
+
+    /// The slices in which the lines of a block are kept in one part, numbered over all parts. A slice is made of whole
+    /// sets: of as many neighbouring sets as there are slices each has one, in an order that a hash turns around.
+    pub(crate) fn slices(self, at: Address, part: usize) -> impl ExactSizeIterator<Item = usize> {
+        let first = at.set as usize * self.lines_per_block;
+        (first..first + self.lines_per_block).map(move |set| {
+            let turned = hash((set / self.slices) as u64) as usize % self.slices;
+            part * self.slices + (set + turned) % self.slices
+        })
+    }
+}
+
+/// The finalizer of MurmurHash3 (Appleby 2011).
+pub(crate) fn hash(x: u64) -> u64 {
+    let x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let x = (x ^ (x >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    x ^ (x >> 33)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::catalogue;
+
+    /// The blocks of a run of bytes of a buffer, told by their number, their sectors and how many bytes of them are meant.
+    fn blocks(block_bytes: u64, start: u64, len: u64) -> Vec<(u64, u64, u64)> {
+        let geometry = Geometry::new(&catalogue::device("h200").unwrap().l2, block_bytes);
+        let mut found = Vec::new();
+        geometry.for_each_block(0, Bytes::run(start, len), |at, size| {
+            found.push((at.block, geometry.count(at.sectors), size));
+        });
+        found
+    }
+
+    #[test]
+    fn a_run_is_taken_apart_into_whole_blocks_and_the_parts_at_its_ends() {
+        assert_eq!(blocks(128, 96, 32 + 128 + 1), [(0, 1, 32), (1, 4, 128), (2, 1, 1)]);
+        assert_eq!(blocks(128, 31, 2), [(0, 2, 2)]);
+        // Over the end of a page.
+        assert_eq!(blocks(128, 4096 - 128, 256), [(31, 4, 128), (32, 4, 128)]);
+        assert_eq!(blocks(4096, 4096, 8192), [(1, 128, 4096), (2, 128, 4096)]);
+    }
+
+    #[test]
+    fn bytes_in_all_sectors_of_a_line_ask_for_the_same_as_the_whole_line_does() {
+        let geometry = Geometry::new(&catalogue::device("h200").unwrap().l2, 128);
+        let mut requests = Vec::new();
+        for (start, len) in [(128, 128), (130, 120), (130, 60)] {
+            geometry.for_each_block(3, Bytes::run(start, len), |at, _| requests.push(at.request()));
+        }
+        assert_eq!(requests[0], requests[1]);
+        assert_ne!(requests[0], requests[2]);
+    }
+}
