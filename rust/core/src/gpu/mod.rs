@@ -20,6 +20,7 @@ mod groups;
 mod kernel;
 mod l2;
 mod latency;
+mod loads;
 mod machine;
 mod memory;
 mod moves;
