@@ -14,7 +14,8 @@ fn kernel(device: &Device) -> Kernel {
     let chain = Segment::Arithmetic { instructions: 32, latency_cycles: None, chains: 1, pipe: Pipe::Fma };
     let turns = Segment::Loop { count: 100, body: vec![load, chain, Segment::Barrier], unrolled: false };
     let none = Span::Ns(0.0);
-    let work = Work::Warps(Warps { programs: vec![vec![turns]], order: None, startup: none, finish: none });
+    let work =
+        Work::Warps(Warps { programs: vec![vec![turns]], accesses: vec![], order: None, startup: none, finish: none });
     Kernel { work, ..Kernel::of(8 * WAVES * device.sm_count() as u32, 256) }
 }
 

@@ -78,7 +78,7 @@ def simulate(
             target.machine, wire.program, wire.arrays, seed, detail, dispatcher, first, issue
         )
     except InvalidInput as error:
-        found = translated(error, wire.paths)
+        found = translated(error, wire)
         raise _of_kernel(found) if isinstance(program, Kernel) else found from None
     return Run(
         Recorded(records),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
+from wavesim.access import Access
 from wavesim.durations import Time
 from wavesim.errors import InvalidInput
 from wavesim.spec import TAGS, CtaNumbers, Editable, Spec
@@ -101,13 +102,20 @@ class Shared(Editable, Spec):
 class Load(Editable, Spec):
     """Loads from global memory that miss L1, back to back.
 
+    What they take is said by one of ``access``, ``footprint_bytes`` and ``latency_cycles``.
+
     Args:
         instructions: that a warp issues.
+        access: which bytes they move, such as ``Access.stream(65_536)``: they go through the
+            simulated L2 and DRAM beside all other loads of the run, and count in ``run.l2``. What
+            all warps of the CTA move by one instruction is an iteration of the pattern; the next
+            instruction that names an equal access moves the next one, in whatever segment it is.
+            A pattern that ends before the program does is refused.
         footprint_bytes: the data that all CTAs together read again and again: what the device's
-            L2 holds of it decides between near, far and DRAM latency.
-        latency_cycles: in place of that, what each load takes.
-        bytes: what an instruction moves for the whole warp; counts at the SM's port, and against
-            the SM's share of L2's and DRAM's bandwidth.
+            L2 holds of it decides between near and DRAM latency, and the SM has its share of
+            their bandwidth.
+        latency_cycles: what each load takes.
+        bytes: what an instruction moves for the whole warp.
         wait: the warp goes on only with the data of all; otherwise up to the next
             :class:`Await`.
     """
@@ -115,6 +123,7 @@ class Load(Editable, Spec):
     positional: ClassVar[tuple[str, ...]] = ("instructions",)
     kind: Literal["load"] = "load"
     instructions: Count = 1
+    access: Access | None = None
     footprint_bytes: Annotated[int, Field(ge=1, lt=2**63)] | None = None
     latency_cycles: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] | None = None
     bytes: WarpBytes = 128
@@ -126,22 +135,48 @@ class Load(Editable, Spec):
 
     def model_post_init(self, context: object) -> None:
         """See that one thing says how long it takes."""
-        if (self.footprint_bytes is None) == (self.latency_cycles is None):
-            why = "give either footprint_bytes or latency_cycles"
+        sources = (self.access, self.footprint_bytes, self.latency_cycles)
+        if sum(source is not None for source in sources) != 1:
+            why = "give one of access, footprint_bytes and latency_cycles"
             raise InvalidInput(f"footprint_bytes: {why}", "footprint_bytes", self.footprint_bytes)
+        if self.access is not None:
+            _check_access(self.access, write=False)
 
 
 class Store(Editable, Spec):
-    """Stores to global memory, of ``bytes`` a warp each; no warp waits for them."""
+    """Stores to global memory, of ``bytes`` a warp each; no warp waits for them.
+
+    With an ``access`` (one with ``write=True``) they go through the simulated L2 as those of a
+    :class:`Load` do; without, each SM has its share of the bandwidth for stores.
+    """
 
     positional: ClassVar[tuple[str, ...]] = ("instructions",)
     kind: Literal["store"] = "store"
     instructions: Count = 1
+    access: Access | None = None
     bytes: WarpBytes = 128
+
+    def model_post_init(self, context: object) -> None:
+        """See that the access writes."""
+        if self.access is not None:
+            _check_access(self.access, write=True)
 
     if TYPE_CHECKING:
 
         def __init__(self, instructions: int = 1, **fields: Any) -> None: ...
+
+
+def _check_access(access: Access, *, write: bool) -> None:
+    """See that a segment's access is a pattern that it can walk through, and nothing else."""
+    if access.write != write:
+        why = "a store needs an access with write=True" if write else "a load cannot write"
+        raise InvalidInput(
+            f"access.write: {why} (got {access.write})", "access.write", access.write
+        )
+    for name in ("startup_cycles", "cold_cycles", "overhead_cycles", "finish_cycles"):
+        if got := getattr(access, name):
+            why = "in a warp program, what takes time beside accesses is segments"
+            raise InvalidInput(f"access.{name}: {why} (got {got})", f"access.{name}", got)
 
 
 class Await(Editable, Spec):
@@ -217,6 +252,15 @@ def _depth(program: Any) -> int:
     return depth
 
 
+def _accesses(segments: Sequence[Any], path: str) -> Iterator[tuple[str, Access]]:
+    for i, segment in enumerate(segments):
+        at = f"{path}[{i}]"
+        if isinstance(segment, Loop):
+            yield from _accesses(segment.body, f"{at}.body")
+        elif isinstance(segment, Load | Store) and segment.access is not None:
+            yield f"{at}.access", segment.access
+
+
 class Warps(Editable, Spec):
     """What the warps of each CTA issue; all warps of a CTA run the same program.
 
@@ -227,7 +271,8 @@ class Warps(Editable, Spec):
         startup_cycles: before a CTA's first instruction: its code is fetched.
         finish_cycles: behind its last one.
 
-    ``run.warps`` has what the warps did, under the names that profilers use.
+    ``run.warps`` has what the warps did, under the names that profilers use, and ``run.l2`` what
+    loads and stores with an ``access`` moved.
     """
 
     positional: ClassVar[tuple[str, ...]] = ("programs",)
@@ -243,8 +288,23 @@ class Warps(Editable, Spec):
             self, programs: Sequence[Segment] | Sequence[Sequence[Segment]], **fields: Any
         ) -> None: ...
 
+    def accesses(self) -> dict[Access, str]:
+        """Give the accesses that segments name, and where the first that names each stands."""
+        found: dict[Access, str] = {}
+        for i, program in enumerate(self.programs):
+            for path, access in _accesses(program, f"programs[{i}]"):
+                found.setdefault(access, path)
+        return found
+
     def check_ctas(self, count: int) -> None:
-        """See that there is a program's number for each CTA; raises InvalidInput."""
+        """See that each CTA has its program, and its tile of a pattern; raises InvalidInput."""
+        for access, path in self.accesses().items():
+            try:
+                access.check_ctas(count)
+            except InvalidInput as error:
+                why = str(error).removeprefix(f"{error.field}: ")
+                field = f"{path}.{error.field}"
+                raise InvalidInput(f"{field}: {why}", field, error.value) from None
         if self.order is not None and len(self.order) != count:
             why = f"one program's number a CTA is needed, {count:,} in all"
             got = len(self.order)

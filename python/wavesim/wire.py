@@ -21,6 +21,7 @@ from wavesim.tiles import raster
 if TYPE_CHECKING:
     import numpy as np
 
+    from wavesim.access import Access
     from wavesim.workload import Copy, Graph, Kernel, Launch, Program, Record, Wait
 
     Array = np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -33,6 +34,7 @@ _STREAM_TIMES = ("startup", "overhead", "finish")
 _TILE_TIMES = ("startup", "overhead", "epilogue")
 _WORDS = {"await": "wait", "barrier": "barrier", "branch": "branch"}
 _EMPTY = {"duration": {"constant": {"ns": 0.0}}}
+_ACCESS = re.compile(r"^\.work\.warps\.accesses\[(\d+)\]")
 _KERNEL = re.compile(r"^(?:program\.)?kernels\[(\d+)\]")
 _TAG = re.compile(
     r"\.(?:launch|record|wait|copy|graph|persistent|grid_sync|access|tiles|streaming|warps"
@@ -50,13 +52,15 @@ class Wire:
     arrays: tuple[Array, ...]
     paths: tuple[str, ...]
     """For each of the engine's kernels, where it stands in the program."""
+    accesses: tuple[tuple[str, ...], ...] = ()
+    """For each of them, where the accesses that its warps name stand in the kernel."""
 
     def check(self) -> None:
         """Have the engine check all that needs no device; raises InvalidInput."""
         try:
             _wavesim.check_program(self.program, self.arrays)
         except InvalidInput as error:
-            raise translated(error, self.paths) from None
+            raise translated(error, self) from None
 
 
 def wire_of(program: Program, works: Mapping[Kernel, Duration] | None = None) -> Wire:
@@ -94,7 +98,13 @@ def wire_of(program: Program, works: Mapping[Kernel, Duration] | None = None) ->
         "items": items,
         "streams": {number: {"priority": s.priority} for number, s in program.streams.items()},
     }
-    return Wire(_json(wired), tuple(arrays), tuple(paths))
+    accesses = tuple(
+        tuple(f"work.{path}" for path in kernel.work.accesses().values())
+        if kernel.work.kind == "warp_programs"
+        else ()
+        for kernel in kernels
+    )
+    return Wire(_json(wired), tuple(arrays), tuple(paths), accesses)
 
 
 def single_launch(kernel: Kernel, duration_ns: float) -> str:
@@ -112,15 +122,18 @@ def check_kernel(kernel: Kernel) -> None:
         raise InvalidInput(str(error), error.field, _value(kernel, error)) from None
 
 
-def translated(error: InvalidInput, paths: Iterable[str]) -> InvalidInput:
+def translated(error: InvalidInput, wire: Wire) -> InvalidInput:
     """Give an error of the engine with the path that the caller wrote."""
     field = error.field or ""
-    found = _KERNEL.match(field)
-    if found is not None:
-        path = tuple(paths)[int(found[1])] + field[found.end() :]
+    if found := _KERNEL.match(field):
+        number, rest = int(found[1]), field[found.end() :]
+        path = wire.paths[number]
+        if named := _ACCESS.match(rest):
+            path += f".{wire.accesses[number][int(named[1])]}"
+            rest = rest[named.end() :]
+        path += _TAG.sub("", rest)
     else:
-        path = field.removeprefix("program.")
-    path = _TAG.sub("", path)
+        path = _TAG.sub("", field.removeprefix("program."))
     message = str(error).removeprefix(field)
     return type(error)(f"{path}{message}", path, error.value)
 
@@ -197,23 +210,30 @@ def _warps(work: Any, arrays: list[Array]) -> dict[str, Any]:
     if work.order is not None:
         arrays.append(work.order.array)
         order = len(arrays) - 1
-    programs = [[_segment(segment) for segment in program] for program in work.programs]
+    numbers = {access: i for i, access in enumerate(work.accesses())}
+    programs = [[_segment(segment, numbers) for segment in program] for program in work.programs]
     times = {name: {"cycles": getattr(work, f"{name}_cycles")} for name in ("startup", "finish")}
-    return {"programs": programs, "order": order, **times}
+    accesses = [_access(access, arrays) for access in numbers]
+    return {"programs": programs, "accesses": accesses, "order": order, **times}
 
 
-def _segment(segment: Any) -> Any:
+def _segment(segment: Any, numbers: Mapping[Access, int]) -> Any:
     fields = dict(segment.__dict__)
     kind = fields.pop("kind")
     if kind in _WORDS:
         return _WORDS[kind]
     if kind == "loop":
-        fields["body"] = [_segment(inner) for inner in segment.body]
+        fields["body"] = [_segment(inner, numbers) for inner in segment.body]
     elif kind == "shared":
         fields["kind"] = fields.pop("access")
     elif kind == "load":
+        access = fields.pop("access")
         sources = {name: fields.pop(name) for name in ("footprint_bytes", "latency_cycles")}
         fields["from"] = {name: value for name, value in sources.items() if value is not None}
+        if access is not None:
+            fields["from"] = {"access": numbers[access]}
+    elif kind == "store" and segment.access is not None:
+        fields["access"] = numbers[segment.access]
     return {kind: fields}
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import get_args
 
+from wavesim.access import Access
 from wavesim.warps import (
     Arithmetic,
     Await,
@@ -141,12 +142,12 @@ def smem_barrier(per_iteration: int, iterations: int) -> Warps:
     return Warps(program, startup_cycles=FETCH)
 
 
-def mixed(per_load: int, iterations: int, footprint_bytes: int) -> Warps:
-    """``mixed`` with ``per_load`` multiply-adds a load, over data of this size."""
+def mixed(per_load: int, iterations: int, access: Access) -> Warps:
+    """``mixed`` with ``per_load`` multiply-adds a load, of the lines of ``access``."""
     address = "ldc other/1 other/4 heavy/5 alu/4 await alu/5 heavy/3 alu/4 alu/1 other/3 alu/6"
     body = [
         *_code(address),
-        Load(footprint_bytes=footprint_bytes, wait=False),
+        Load(access=access, wait=False),
         *_code("alu/1 other/6 alu/2 await alu/2 alu/2 alu/5 fma/1"),
         *(_code("other/6") if per_load else ()),
         *_multiply_adds(

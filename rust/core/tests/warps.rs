@@ -26,7 +26,8 @@ fn with(policy: IssuePolicy) -> Device {
 
 fn kernel(ctas: u32, warps: u32, program: Vec<Segment>) -> Kernel {
     let none = Span::Ns(0.0);
-    let work = Work::Warps(Warps { programs: vec![program], order: None, startup: none, finish: none });
+    let work =
+        Work::Warps(Warps { programs: vec![program], accesses: vec![], order: None, startup: none, finish: none });
     Kernel { work, ..Kernel::of(ctas, 32 * warps) }
 }
 
@@ -442,7 +443,7 @@ fn shared_memory_and_constants_of_a_long_latency_take_it_in_both_modes() {
 fn a_warp_is_not_selected_only_while_another_one_of_its_sub_partition_is() {
     let device = one_sm();
     let shared = |ways| Segment::Shared { instructions: 4, kind: SharedKind::Load, ways, wait: false };
-    let store = Segment::Store { instructions: 8, bytes: 512 };
+    let store = Segment::Store { instructions: 8, bytes: 512, access: None };
     let alu = Segment::Arithmetic { instructions: 8, latency_cycles: None, chains: 4, pipe: Pipe::Alu };
     let bodies = [
         vec![shared(32)],

@@ -5,7 +5,38 @@ use crate::error::{Error, Result};
 use crate::simulate::shape_of;
 use crate::workload::{Kernel, Program, Work};
 
+use super::loads::Accessed;
 use super::sm::Footprint;
+
+/// No CTA of a warp program comes to the end of a pattern that it walks through.
+pub(super) fn check_walks(device: &Device, program: &Program, arrays: &[&[f64]]) -> Result<()> {
+    for (i, kernel) in program.kernels.iter().enumerate() {
+        let Work::Warps(warps) = &kernel.work else { continue };
+        for (number, accessed) in Accessed::all_of(warps, kernel, device, arrays, 0).iter().enumerate() {
+            let asked: Vec<u128> = (0..warps.programs.len()).map(|program| warps.asked(program, number)).collect();
+            let most = asked.iter().copied().max().unwrap_or(0);
+            // Of each pattern, either the first CTA or the last has the fewest.
+            let last = kernel.ctas() as u32 - 1;
+            if most <= accessed.iterations(0).min(accessed.iterations(last)).into() {
+                continue;
+            }
+            let of_cta = |cta: u32| {
+                let own = warps.order.map_or(cta as usize % asked.len(), |order| arrays[order][cta as usize] as usize);
+                (asked[own], u128::from(accessed.iterations(cta)))
+            };
+            if let Some(cta) = (0..=last).find(|&cta| of_cta(cta).0 > of_cta(cta).1) {
+                let (asked, there) = of_cta(cta);
+                let field = format!("program.kernels[{i}].work.warps.accesses[{number}].pattern");
+                let why = format!(
+                    "CTA {cta} walks through it in {asked} steps of {} bytes, and it ends after {there}",
+                    accessed.step()
+                );
+                return Err(Error::invalid(field, asked, why));
+            }
+        }
+    }
+    Ok(())
+}
 
 /// A grid barrier needs every CTA at once: more of them than the device holds would wait for each other for ever.
 pub(super) fn check_barriers(device: &Device, program: &Program, footprints: &[Footprint]) -> Result<()> {

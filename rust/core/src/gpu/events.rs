@@ -183,7 +183,7 @@ impl<P: Dispatch> Machine<'_, P> {
             }
             Next::Warps => {
                 let warps = self.warps.as_mut().expect("a program with warp programs has warps");
-                if !warps.step(resident.kernel, resident.cta, place, now) {
+                if !warps.step(resident.kernel, resident.cta, place, now, self.memory.as_mut()) {
                     return self.on_sm_change(place.sm(), now);
                 }
             }
@@ -233,7 +233,7 @@ impl<P: Dispatch> Machine<'_, P> {
     /// Something changes on an SM whose warps run programs.
     pub(super) fn on_sm_change(&mut self, sm: SmId, now: Time) {
         let Some(warps) = &mut self.warps else { return };
-        warps.change(sm, now, &mut self.woken);
+        warps.change(sm, now, self.memory.as_mut(), &mut self.woken);
         if let Some(at) = warps.due(sm) {
             self.steps.push(at, warps.event_of(sm));
         }

@@ -12,7 +12,7 @@ use crate::records::{Account, CtaColumns, Digest, Records};
 use crate::simulate::{Detail, Options};
 use crate::workload::Program;
 
-use super::admission::{check_barriers, dealt_to, footprints};
+use super::admission::{check_barriers, check_walks, dealt_to, footprints};
 use super::dispatcher::{Dispatcher, Placement};
 use super::front_end::{FrontEnd, OpId};
 use super::groups::Groups;
@@ -148,6 +148,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         let front_end = FrontEnd::new(program, device)?;
         let footprints = footprints(device, program)?;
         check_barriers(device, program, &footprints)?;
+        check_walks(device, program, arrays)?;
         let shapes = footprints.iter().map(|footprint| footprint.shape as usize + 1).max().unwrap_or(1);
         let cycle_ps = device.clock.cycles_to_ps(1.0);
         let deals = dealt_to(device);

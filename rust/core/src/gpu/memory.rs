@@ -4,10 +4,14 @@
 //! what all CTAs have in flight, and by Little's law a server of bandwidth `B` with `D` bytes in flight takes `D / B` for
 //! each. [`loaded`] goes over from the one to the other.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use super::address::{Address, Geometry, SECTOR, block_bytes, hash};
 use super::coalescer::Coalescer;
 use super::l2::{Cache, Found};
-use super::latency::{Demand, Timings, loaded};
+use super::latency::{Demand, Timings, loaded, mean};
+use super::loads::alignment;
 use super::moves::{Launch, Moves, Uneven};
 use super::port::Port;
 use super::sm::Place;
@@ -18,13 +22,14 @@ use crate::engine::Time;
 use crate::ids::{IdVec, KernelId, SmId};
 use crate::records::{L2Log, L2SliceColumns, L2WindowColumns, Traffic};
 use crate::simulate::{Detail, Options};
+use crate::workload::access::THREAD_BYTES;
 use crate::workload::walk::Bytes;
 use crate::workload::{Program, Work};
 
 /// L2, DRAM, and who has what in flight. Latencies are cycles, demands are bytes.
 #[derive(Debug)]
 pub(crate) struct Memory<'a> {
-    timings: Timings,
+    pub(super) timings: Timings,
     geometry: Geometry,
     cache: Cache,
     sms: IdVec<SmId, Sm>,
@@ -39,7 +44,9 @@ pub(crate) struct Memory<'a> {
     fabric_demand: u64,
     /// When L2 has taken in all stores so far.
     stored: Time,
-    draws: u64,
+    pub(super) draws: u64,
+    /// What is in flight longer than the step that asked for it lasts, by when it comes.
+    pub(super) landings: BinaryHeap<Reverse<(Time, SmId, Demand)>>,
     /// By slice and by window; only if the run keeps that.
     log: Option<L2Log>,
     /// Only if the program has tiled kernels.
@@ -115,12 +122,6 @@ impl Moved {
     }
 }
 
-/// A sum over bytes, for each of them. Almost all sums fit into half of the bits, which are divided in a tenth of the time.
-#[inline]
-fn mean(sum: u128, bytes: u64) -> u64 {
-    u64::try_from(sum).map_or_else(|_| (sum / u128::from(bytes)) as u64, |sum| sum / bytes)
-}
-
 impl<'a> Memory<'a> {
     /// The memory of a program; none if it has no work for it.
     pub(crate) fn new(
@@ -135,17 +136,16 @@ impl<'a> Memory<'a> {
             .kernels
             .iter()
             .filter_map(|kernel| match &kernel.work {
-                Work::Access(access) => Some(access.pattern.alignment(kernel.threads())),
+                Work::Access(access) => Some(access.pattern.alignment(u64::from(kernel.threads()) * THREAD_BYTES)),
                 Work::Tiles(tiles) => Some(tiles.alignment()),
                 Work::Streaming(stream) => Some(stream.alignment(kernel.threads())),
+                Work::Warps(programs) => alignment(programs, kernel, device, options.issue),
                 _ => None,
             })
             .min()?;
         let timings = Timings::new(device);
-        let mut launches: IdVec<KernelId, Option<Launch<'a>>> = launches
-            .enumerate()
-            .map(|(i, spec)| Launch::new(i, &program.kernels[spec], device, &timings, arrays, options.seed))
-            .collect();
+        let mut launches: IdVec<KernelId, Option<Launch<'a>>> =
+            launches.map(|spec| Launch::new(spec, &program.kernels[spec], device, &timings, arrays, options)).collect();
         let log = (options.detail == Detail::Memory)
             .then(|| L2Log::new(launches.len(), device.l2.slices as usize, usize::from(device.l2.halves)));
         let block_bytes = block_bytes(&device.l2, alignment);
@@ -182,6 +182,7 @@ impl<'a> Memory<'a> {
             fabric_demand: 0,
             stored: Time::ZERO,
             draws: 0,
+            landings: BinaryHeap::new(),
             log,
             tiling: any(|work| matches!(work, Work::Tiles(_))).then(|| Tiling::new(device.sm_count(), places)),
             streams: any(|work| matches!(work, Work::Streaming(_))).then(|| Streams::new(device.sm_count(), places)),
@@ -206,10 +207,12 @@ impl<'a> Memory<'a> {
 
     /// What a CTA on `place` had in flight has come: when that of its next iteration will have; none if it has ended.
     pub(crate) fn next(&mut self, kernel: KernelId, cta: u32, place: Place, now: Time) -> Option<Time> {
+        self.land(now);
         let walk = match &self.launch(kernel).moves {
             Moves::Walk(walk) => walk,
             Moves::Tiles(_) => return self.next_of_tiles(kernel, cta, place, now),
             Moves::Stream(_) => return self.next_of_stream(kernel, cta, place, now),
+            Moves::Programs(_) => unreachable!("warps ask for what they load one by one"),
         };
         let mut state = self.ctas[place.0 as usize];
         let begins = !state.started;

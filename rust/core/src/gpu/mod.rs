@@ -22,6 +22,7 @@ mod kernel;
 mod l2;
 mod lanes;
 mod latency;
+mod loads;
 mod machine;
 mod memory;
 mod moves;

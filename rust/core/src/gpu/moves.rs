@@ -3,11 +3,13 @@
 use rand_core::Rng;
 
 use super::latency::Timings;
+use super::loads::Accessed;
 use super::streaming::Streamed;
 use super::tiles::Tiled;
 use crate::device::Device;
 use crate::engine::{Time, rng};
 use crate::records::Traffic;
+use crate::simulate::{IssueMode, Options};
 use crate::workload::access::Pattern;
 use crate::workload::tiles::Plan;
 use crate::workload::walk::Walk;
@@ -41,23 +43,26 @@ pub(super) enum Moves<'a> {
     Tiles(Tiled<'a>),
     /// They stream through arrays.
     Stream(Streamed<'a>),
+    /// Their warps run programs, which walk through these.
+    Programs(Vec<Accessed<'a>>),
 }
 
 impl<'a> Launch<'a> {
-    /// None for a kernel without memory work.
+    /// Of the kernel with this number in the program; none if it has no memory work.
     pub(super) fn new(
         number: usize,
         kernel: &'a Kernel,
         device: &Device,
         timings: &Timings,
         arrays: &[&'a [f64]],
-        seed: u64,
+        options: &Options,
     ) -> Option<Self> {
         let warps = kernel.threads().div_ceil(device.limits.warp_size);
         let uneven = |iterations| Uneven::new(timings.dram_spread, warps, iterations);
+        // A kernel that is launched again moves the same bytes.
+        let key = rng::stream(options.seed, "places", number as u64).next_u64();
         match &kernel.work {
             Work::Access(access) => {
-                let key = rng::stream(seed, "places", number as u64).next_u64();
                 let walk = Walk::new(&access.pattern, kernel.ctas(), kernel.threads(), arrays, key);
                 let uneven = uneven(access.pattern.iterations_to_barrier(kernel.threads()));
                 Some(Self::of_access(access, walk, timings, uneven))
@@ -88,6 +93,23 @@ impl<'a> Launch<'a> {
                 finish: Time::ZERO,
                 traffic: Traffic::default(),
                 read_once: work.reads_once(),
+            }),
+            Work::Warps(programs) if !programs.accesses.is_empty() => Some(Self {
+                moves: Moves::Programs(Accessed::all_of(programs, kernel, device, arrays, key)),
+                buffer: 0,
+                write: false,
+                startup: Time::ZERO,
+                cold: Time::ZERO,
+                overhead: 0.0,
+                together: false,
+                // Stepped warps ask one by one.
+                uneven: match options.issue {
+                    IssueMode::Exact => Uneven::new(timings.dram_spread, 1, None),
+                    IssueMode::Rates => uneven(None),
+                },
+                finish: Time::ZERO,
+                traffic: Traffic::default(),
+                read_once: false,
             }),
             _ => None,
         }

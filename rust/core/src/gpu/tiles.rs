@@ -4,10 +4,8 @@
 //! once; then its arithmetic waits for its turn at the tensor cores, which serve one step after the other. So one CTA alone
 //! is as slow as the slower of its arithmetic and its loads, and several hide each other's waiting.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
-use super::latency::Demand;
 use super::memory::Memory;
 use super::moves::Moves;
 use super::sm::Place;
@@ -52,8 +50,6 @@ pub(super) struct Tiling {
     /// When the tensor cores of each SM have done what they were given so far.
     tensor_cores: IdVec<SmId, Time>,
     ctas: Vec<Cta>,
-    /// What is in flight, by when it comes: loads outlast the steps that issue them.
-    landings: BinaryHeap<Reverse<(Time, SmId, Demand)>>,
 }
 
 /// A CTA on its place.
@@ -81,18 +77,13 @@ enum Does {
 
 impl Tiling {
     pub(super) fn new(sms: usize, places: usize) -> Self {
-        Self {
-            tensor_cores: IdVec::filled(Time::ZERO, sms),
-            ctas: vec![Cta::default(); places],
-            landings: BinaryHeap::new(),
-        }
+        Self { tensor_cores: IdVec::filled(Time::ZERO, sms), ctas: vec![Cta::default(); places] }
     }
 }
 
 impl Memory<'_> {
     /// A CTA of a tiled kernel goes on: when it is to be heard of next; none if it has ended.
     pub(super) fn next_of_tiles(&mut self, kernel: KernelId, cta: u32, place: Place, now: Time) -> Option<Time> {
-        self.land(now);
         let (does, at, step) = {
             let state = self.tile_of(place);
             (state.does, state.at, state.step)
@@ -132,7 +123,7 @@ impl Memory<'_> {
             Does::Store => {
                 let buffer = self.launch(kernel).buffer;
                 let (stored, demand) = self.store(kernel, place.sm(), buffer, output, now);
-                self.tiling().landings.push(Reverse((stored, place.sm(), demand)));
+                self.lands(stored, place.sm(), demand);
                 let state = self.tile_of(place);
                 state.at += ctas;
                 state.does = if state.at < tiles { Does::BeginTile } else { Does::End };
@@ -147,26 +138,15 @@ impl Memory<'_> {
 
     /// Loads what a step needs.
     fn fetch(&mut self, kernel: KernelId, place: Place, at: u64, step: u64, now: Time) {
-        let buffer = self.launch(kernel).buffer;
         let plan = &self.tiled(kernel).plan;
-        let operands = plan.operands(plan.tile(at), step);
+        let (operands, buffer) = (plan.operands(plan.tile(at), step), self.launch(kernel).buffer);
         let mut there = now;
         for bytes in operands {
             let (done, demand) = self.load(kernel, place, buffer, bytes, now);
-            self.tiling().landings.push(Reverse((done, place.sm(), demand)));
+            self.lands(done, place.sm(), demand);
             there = there.max(done);
         }
         self.tile_of(place).coming.push_back(there);
-    }
-
-    /// Takes what has come by now out of what is in flight.
-    fn land(&mut self, now: Time) {
-        while let Some(&Reverse((at, sm, demand))) = self.tiling().landings.peek()
-            && at <= now
-        {
-            self.tiling().landings.pop();
-            self.has_come(sm, demand);
-        }
     }
 
     fn tiled(&self, kernel: KernelId) -> &Tiled<'_> {

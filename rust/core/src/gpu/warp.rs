@@ -3,14 +3,18 @@
 //! Two modes with one interface. [`exact`] steps each SM cycle by cycle ([`core`]). [`shared`] lets CTAs share it at rates
 //! that hold until the set of residents changes, and measures these on the same stepped SM, once for each set ([`rates`]).
 
+mod asks;
+mod chance;
 mod code;
 mod core;
 mod exact;
 mod measure;
 mod plan;
 mod rates;
+mod seen;
 mod shared;
 mod squad;
+mod turn;
 mod unit;
 mod walk;
 
@@ -18,6 +22,7 @@ use code::Compiler;
 use exact::Exact;
 use shared::Shared;
 
+use super::memory::Memory;
 use super::sm::Place;
 use crate::device::Device;
 use crate::engine::Time;
@@ -65,6 +70,7 @@ struct Launch<'a> {
 struct Arrival {
     place: Place,
     kernel: KernelId,
+    cta: u32,
     program: u32,
     warps: u32,
     /// Before its first instruction.
@@ -106,10 +112,12 @@ impl<'a> Warps<'a> {
         let warps_of = |kernel: &crate::workload::Kernel| kernel.threads().div_ceil(device.limits.warp_size);
         let mut firsts = vec![0; program.kernels.len()];
         let mut programs = Vec::new();
+        let mut accesses = 0;
         for (kernel, first) in kernels().zip(&mut firsts) {
             *first = programs.len();
             if let Work::Warps(spec) = &kernel.work {
-                let compiler = Compiler::new(device, kernel.ctas());
+                let compiler = Compiler::new(device, kernel.ctas(), (accesses, spec.accesses.len() as u32));
+                accesses += spec.accesses.len() as u32;
                 programs.extend(spec.programs.iter().map(|segments| (segments.as_slice(), warps_of(kernel), compiler)));
             }
         }
@@ -156,17 +164,24 @@ impl<'a> Warps<'a> {
     }
 
     /// A CTA begins its work, or ends: then true.
-    pub(crate) fn step(&mut self, kernel: KernelId, cta: u32, place: Place, now: Time) -> bool {
+    pub(crate) fn step(
+        &mut self,
+        kernel: KernelId,
+        cta: u32,
+        place: Place,
+        now: Time,
+        memory: Option<&mut Memory<'_>>,
+    ) -> bool {
         if std::mem::take(&mut self.finished[place.0 as usize]) {
             return true;
         }
         let launch = self.launches[kernel].as_ref().expect("only launches with warp programs come here");
         let number = launch.order.map_or(cta as usize % launch.programs, |order| order[cta as usize] as usize);
         let program = (launch.first + number) as u32;
-        let arrival = Arrival { place, kernel, program, warps: launch.warps, startup: launch.startup };
+        let arrival = Arrival { place, kernel, cta, program, warps: launch.warps, startup: launch.startup };
         match &mut self.mode {
             Mode::Exact(exact) => exact.start(arrival, now),
-            Mode::Shared(shared) => shared.start(arrival, now, &mut self.launches),
+            Mode::Shared(shared) => shared.start(arrival, now, memory, &mut self.launches),
         }
         false
     }
@@ -191,15 +206,21 @@ impl<'a> Warps<'a> {
     }
 
     /// An SM may change now: which CTAs have issued their last instruction, and when each ends.
-    pub(crate) fn change(&mut self, sm: SmId, now: Time, ends: &mut Vec<(Time, Place)>) {
+    pub(crate) fn change(
+        &mut self,
+        sm: SmId,
+        now: Time,
+        memory: Option<&mut Memory<'_>>,
+        ends: &mut Vec<(Time, Place)>,
+    ) {
         // An SM whose next change was put off, or came earlier, is told of the time that it had once.
         if self.told[sm] != now {
             return;
         }
         self.told[sm] = Time::MAX;
         match &mut self.mode {
-            Mode::Exact(exact) => exact.change(sm, now, &mut self.launches, &mut self.ended),
-            Mode::Shared(shared) => shared.change(sm, now, &mut self.launches, &mut self.ended),
+            Mode::Exact(exact) => exact.change(sm, now, memory, &mut self.launches, &mut self.ended),
+            Mode::Shared(shared) => shared.change(sm, now, memory, &mut self.launches, &mut self.ended),
         }
         for Ended { place, kernel } in self.ended.drain(..) {
             self.finished[place.0 as usize] = true;

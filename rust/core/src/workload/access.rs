@@ -174,6 +174,26 @@ impl Access {
         }
     }
 
+    /// Checks that it is a pattern and nothing else: what a warp program does beside its accesses stands in its segments.
+    pub(super) fn is_bare(&self) -> Result<()> {
+        let times = [
+            ("startup", Some(self.startup)),
+            ("cold", self.cold),
+            ("overhead", self.overhead.into()),
+            ("finish", self.finish.into()),
+        ];
+        for (field, time) in times {
+            match time {
+                Some(Span::Ns(time) | Span::Cycles(time)) if time > 0.0 || field == "cold" => {
+                    let why = "in a warp program, what takes time beside accesses is segments";
+                    return Err(Error::invalid(field, time, why));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn validate_lists(&self, arrays: &[&[f64]]) -> Result<()> {
         let whole = |value: &f64, most: u64| value.fract() == 0.0 && (0.0..=most as f64).contains(value);
         match self.pattern {
@@ -182,7 +202,7 @@ impl Access {
                 let last = self.buffer_bytes.unwrap_or(LARGEST).min(LARGEST).saturating_sub(piece_bytes);
                 let wrong = arrays[offsets].iter().position(|offset| !whole(offset, last));
                 wrong.map_or(Ok(()), |at| {
-                    let field = format!("access.pattern.listed.offsets[{at}]");
+                    let field = format!("pattern.listed.offsets[{at}]");
                     let why =
                         format!("an offset is a whole number of bytes from 0 to {last}: the buffer, less a piece");
                     Err(Error::invalid(field, arrays[offsets][at], why))
@@ -347,9 +367,8 @@ impl Pattern {
         }
     }
 
-    /// The largest power of two that divides the start and the length of every run, in bytes.
-    pub(crate) fn alignment(&self, threads: u32) -> u64 {
-        let step = u64::from(threads) * THREAD_BYTES;
+    /// The largest power of two that divides the start and the length of every run when so many bytes are moved at once.
+    pub(crate) fn alignment(&self, step: u64) -> u64 {
         let all = match *self {
             Self::Stream { bytes } => step | bytes,
             Self::Reuse { chunk_bytes, .. } => step | chunk_bytes,

@@ -32,6 +32,31 @@ impl<'a> Bytes<'a> {
         Self { len, wrap: u64::MAX, count: 1, run: len, skipped: 0, places: Places::Every { start, stride: 0 } }
     }
 
+    /// The part of one of `warps`, each of which moves `each` of the bytes: whole pieces, or a stretch of a single run.
+    pub(crate) fn of_warp(self, warp: u64, warps: u64, each: u64) -> Self {
+        if self.count == 1 {
+            let from = (warp * each).min(self.run);
+            let run = each.min(self.run - from);
+            let whole = Self { len: run, run, skipped: self.skipped + from, ..self };
+            return match self.places {
+                Places::Every { start, stride } if start + whole.skipped >= self.wrap => {
+                    let start = start + whole.skipped - self.wrap;
+                    Self { skipped: 0, places: Places::Every { start, stride }, ..whole }
+                }
+                _ => whole,
+            };
+        }
+        let (from, to) = (warp * self.count / warps, (warp + 1) * self.count / warps);
+        let places = match self.places {
+            Places::Every { start, stride } => Places::Every { start: start + from * stride, stride },
+            Places::Random { key, first, places, piece_bytes } => {
+                Places::Random { key, first: first + from, places, piece_bytes }
+            }
+            Places::Listed(offsets) => Places::Listed(&offsets[from as usize..]),
+        };
+        Self { len: (to - from) * self.run, count: to - from, places, ..self }
+    }
+
     /// The start and the length of each run.
     #[inline]
     pub(crate) fn runs(self) -> impl Iterator<Item = (u64, u64)> + use<'a> {
@@ -54,8 +79,9 @@ pub(crate) struct Walk<'a> {
     /// The tiles or the offsets of the pattern, if it has a list of them.
     list: &'a [f64],
     ctas: u64,
-    /// What the CTA's threads move at once.
+    /// What the CTA's threads move at once, and each of them.
     step: u64,
+    thread: u64,
     /// Of random places.
     key: u64,
 }
@@ -63,11 +89,22 @@ pub(crate) struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// `key` is what random places are drawn from.
     pub(crate) fn new(pattern: &Pattern, ctas: u64, threads: u32, arrays: &[&'a [f64]], key: u64) -> Self {
+        Self::of_steps(pattern, ctas, (u64::from(threads) * THREAD_BYTES, THREAD_BYTES), arrays, key)
+    }
+
+    /// The same in iterations of so many bytes, and so many of them for each thread.
+    pub(crate) fn of_steps(
+        pattern: &Pattern,
+        ctas: u64,
+        (step, thread): (u64, u64),
+        arrays: &[&'a [f64]],
+        key: u64,
+    ) -> Self {
         let list = match *pattern {
             Pattern::Panels { order: Some(list), .. } | Pattern::Listed { offsets: list, .. } => arrays[list],
             _ => &[],
         };
-        Self { pattern: *pattern, list, ctas, step: u64::from(threads) * THREAD_BYTES, key }
+        Self { pattern: *pattern, list, ctas, step, thread, key }
     }
 
     /// How many iterations a CTA has.
@@ -104,7 +141,7 @@ impl<'a> Walk<'a> {
 
     /// Pieces that the threads move at once; 1 if they take several iterations for each.
     fn at_once(&self, piece_bytes: u64) -> u64 {
-        (self.step / piece_bytes.max(THREAD_BYTES)).max(1)
+        (self.step / piece_bytes.max(self.thread)).max(1)
     }
 
     /// Iterations over so many pieces.

@@ -2,9 +2,13 @@
 //!
 //! A program is a list of segments, such as eight multiply-adds that depend on each other, a load, a barrier, or a loop over
 //! further segments. All warps of a CTA run the same one.
+//!
+//! Loads and stores can name one of the kernel's accesses. A CTA then walks through that pattern: what all of its warps move
+//! by one instruction is an iteration, and the next instruction that names the pattern, in whatever segment, moves the next.
 
 use serde::{Deserialize, Serialize};
 
+use super::access::Access;
 use super::work::{Span, no_time};
 use crate::error::{Error, Result};
 
@@ -14,6 +18,9 @@ use crate::error::{Error, Result};
 pub struct Warps {
     /// The programs: CTA `i` of a kernel with `n` of them runs number `i mod n`, unless `order` says another one.
     pub programs: Vec<Vec<Segment>>,
+    /// What its loads and stores move that go through L2: they name one by its number.
+    #[serde(default)]
+    pub accesses: Vec<Access>,
     /// Which of the program's number lists has the number of each CTA's program.
     #[serde(default)]
     pub order: Option<usize>,
@@ -105,6 +112,9 @@ pub enum Segment {
         /// What each moves, for the whole warp.
         #[serde(default = "line")]
         bytes: u32,
+        /// Which of the kernel's accesses they move the bytes of, through L2; without, each SM has its share of the bandwidth.
+        #[serde(default)]
+        access: Option<usize>,
     },
     /// The warp waits for all that it has asked for and not waited for.
     Wait,
@@ -144,6 +154,8 @@ pub enum Source {
     LatencyCycles(f64),
     /// Data that is read again and again: what the L2 of the device holds of so many bytes decides.
     FootprintBytes(u64),
+    /// The kernel's access of this number: what L2, DRAM and everybody's loads make of it decides.
+    Access(usize),
 }
 
 const fn one() -> u32 {
@@ -160,6 +172,8 @@ const fn yes() -> bool {
 
 /// Programs of a kernel: CTAs are of few kinds.
 const MAX_PROGRAMS: usize = 256;
+/// Accesses of a kernel.
+const MAX_ACCESSES: usize = 256;
 /// Segments of a program, with those in loops.
 const MAX_SEGMENTS: usize = 65_536;
 /// Loops in loops.
@@ -177,13 +191,22 @@ impl Warps {
             let why = format!("a kernel has 1 to {MAX_PROGRAMS} programs");
             return Err(Error::invalid("programs", self.programs.len(), why));
         }
+        if self.accesses.len() > MAX_ACCESSES {
+            let why = format!("a kernel's programs name at most {MAX_ACCESSES} accesses");
+            return Err(Error::invalid("accesses", self.accesses.len(), why));
+        }
+        for (i, access) in self.accesses.iter().enumerate() {
+            let within = |e: Error| e.within(&format!("accesses[{i}]"));
+            access.validate(ctas, arrays).and_then(|()| access.is_bare()).map_err(within)?;
+        }
+        let mut seen = Seen { accesses: &self.accesses, bytes: vec![None; self.accesses.len()], segments: 0 };
         for (i, program) in self.programs.iter().enumerate() {
             let field = format!("programs[{i}]");
             if program.is_empty() {
                 return Err(Error::invalid(field, "[]", "a program has at least one segment"));
             }
-            let mut segments = 0;
-            let issued = validate(program, &field, 0, &mut segments)?;
+            seen.segments = 0;
+            let issued = validate(program, &field, 0, &mut seen)?;
             if issued == 0.0 {
                 return Err(Error::invalid(field, "[wait]", "a program issues at least one instruction"));
             }
@@ -191,6 +214,9 @@ impl Warps {
                 let why = format!("a warp issues at most {MAX_INSTRUCTIONS:e} instructions");
                 return Err(Error::invalid(field, issued, why));
             }
+        }
+        if let Some(unused) = seen.bytes.iter().position(Option::is_none) {
+            return Err(Error::invalid("accesses", unused, "no load or store names the access of this number"));
         }
         let Some(order) = self.order else { return Ok(()) };
         match arrays.get(order) {
@@ -203,7 +229,45 @@ impl Warps {
         }
     }
 
+    /// What an instruction of a warp moves through an access.
+    pub(crate) fn bytes_through(&self, access: usize) -> u64 {
+        fn find(segments: &[Segment], access: usize) -> Option<u32> {
+            segments.iter().find_map(|segment| match *segment {
+                Segment::Load { from: Source::Access(named), bytes, .. }
+                | Segment::Store { access: Some(named), bytes, .. }
+                    if named == access =>
+                {
+                    Some(bytes)
+                }
+                Segment::Loop { ref body, .. } => find(body, access),
+                _ => None,
+            })
+        }
+        self.programs.iter().find_map(|program| find(program, access)).unwrap_or_else(line).into()
+    }
+
+    /// How many iterations of an access a CTA with this program asks for.
+    pub(crate) fn asked(&self, program: usize, access: usize) -> u128 {
+        fn sum(segments: &[Segment], access: usize) -> u128 {
+            let of = |segment: &Segment| match *segment {
+                Segment::Load { from: Source::Access(named), instructions, .. }
+                | Segment::Store { access: Some(named), instructions, .. }
+                    if named == access =>
+                {
+                    u128::from(instructions)
+                }
+                Segment::Loop { count, ref body, .. } => u128::from(count).saturating_mul(sum(body, access)),
+                _ => 0,
+            };
+            segments.iter().map(of).fold(0, u128::saturating_add)
+        }
+        sum(&self.programs[program], access)
+    }
+
     pub(crate) fn validate_lists(&self, arrays: &[&[f64]]) -> Result<()> {
+        for (i, access) in self.accesses.iter().enumerate() {
+            access.validate_lists(arrays).map_err(|e| e.within(&format!("warps.accesses[{i}]")))?;
+        }
         let Some(order) = self.order else { return Ok(()) };
         let count = self.programs.len();
         let is_program = |number: &f64| number.fract() == 0.0 && (0.0..count as f64).contains(number);
@@ -217,14 +281,45 @@ impl Warps {
     }
 }
 
+/// What is known of a kernel's programs while they are checked.
+struct Seen<'a> {
+    accesses: &'a [Access],
+    /// What an instruction moves through each, as far as one was seen.
+    bytes: Vec<Option<u32>>,
+    /// Of the program at hand.
+    segments: usize,
+}
+
+impl Seen<'_> {
+    /// A load or store, at `path`, names an access.
+    fn names(&mut self, path: &str, access: usize, bytes: u32, write: bool) -> Result<()> {
+        let field = if write { format!("{path}.access") } else { format!("{path}.from.access") };
+        let Some(named) = self.accesses.get(access) else {
+            let why = format!("the kernel has {} accesses", self.accesses.len());
+            return Err(Error::invalid(field, access, why));
+        };
+        if named.write != write {
+            let why =
+                if write { "a store through an access that reads" } else { "a load through an access that writes" };
+            return Err(Error::invalid(field, access, why));
+        }
+        let before = *self.bytes[access].get_or_insert(bytes);
+        if before != bytes {
+            let why = format!("all that name access {access} move the same bytes, and others move {before}");
+            return Err(Error::invalid(format!("{path}.bytes"), bytes, why));
+        }
+        Ok(())
+    }
+}
+
 /// Checks segments, and gives how many instructions a warp issues in them.
-fn validate(segments: &[Segment], path: &str, depth: usize, seen: &mut usize) -> Result<f64> {
+fn validate(segments: &[Segment], path: &str, depth: usize, seen: &mut Seen<'_>) -> Result<f64> {
     let mut issued = 0.0;
     for (i, segment) in segments.iter().enumerate() {
         let at = |field: &str| format!("{path}[{i}].{field}");
-        *seen += 1;
-        if *seen > MAX_SEGMENTS {
-            return Err(Error::invalid(path, *seen, format!("a program has at most {MAX_SEGMENTS} segments")));
+        seen.segments += 1;
+        if seen.segments > MAX_SEGMENTS {
+            return Err(Error::invalid(path, seen.segments, format!("a program has at most {MAX_SEGMENTS} segments")));
         }
         issued += match *segment {
             Segment::Arithmetic { instructions, latency_cycles, chains, .. } => {
@@ -256,12 +351,14 @@ fn validate(segments: &[Segment], path: &str, depth: usize, seen: &mut usize) ->
                         let why = "loads need data: at least 1 byte";
                         return Err(Error::invalid(at("load.from.footprint_bytes"), 0, why));
                     }
+                    Source::Access(access) => seen.names(&at("load"), access, bytes, false)?,
                     _ => {}
                 }
                 count(&at("load.instructions"), instructions)?
             }
-            Segment::Store { instructions, bytes } => {
+            Segment::Store { instructions, bytes, access } => {
                 check_bytes(&at("store.bytes"), bytes)?;
+                access.map_or(Ok(()), |access| seen.names(&at("store"), access, bytes, true))?;
                 count(&at("store.instructions"), instructions)?
             }
             Segment::Wait => 0.0,
@@ -316,7 +413,11 @@ mod tests {
     use super::*;
 
     fn said(program: Vec<Segment>) -> String {
-        let work = Warps { programs: vec![program], order: None, startup: no_time(), finish: no_time() };
+        through(program, vec![])
+    }
+
+    fn through(program: Vec<Segment>, accesses: Vec<Access>) -> String {
+        let work = Warps { programs: vec![program], accesses, order: None, startup: no_time(), finish: no_time() };
         work.validate(4, &[]).err().map(|error| error.to_string()).unwrap_or_default()
     }
 

@@ -300,7 +300,7 @@ impl Work {
         }
         match self {
             Self::Chain { needs: Needs::Lists { arrays: lists }, .. } => check_needs(ctas, lists, arrays),
-            Self::Access(access) => access.validate_lists(arrays),
+            Self::Access(access) => access.validate_lists(arrays).map_err(|e| e.within("access")),
             Self::Tiles(tiles) => tiles.validate_lists(arrays),
             Self::Warps(warps) => warps.validate_lists(arrays),
             _ => Ok(()),

@@ -19,6 +19,7 @@ const LINES: u64 = 32;
 
 mod gathered;
 mod policies;
+mod programs;
 mod recorded;
 mod stores;
 

@@ -37,6 +37,12 @@ pub(super) enum Answer {
     Short { latency: u32 },
     /// From memory.
     Long(Latency),
+    /// What stands for an access while rates are measured: uniform about a mean, up to so far from it. Each warp's draws are
+    /// even.
+    Even { mean: f64, spread: f64 },
+    /// Of the access with this number among those of all kernels: what is loaded through it comes when the simulated memory
+    /// says so, or what is stored has been taken in.
+    Access { number: u32, store: bool },
 }
 
 impl Answer {
@@ -45,7 +51,7 @@ impl Answer {
         match self {
             Self::None { data } => data > 0,
             Self::Short { .. } => false,
-            Self::Long(_) => true,
+            Self::Long(_) | Self::Even { .. } | Self::Access { .. } => true,
         }
     }
 }
@@ -99,11 +105,21 @@ const ALL: u64 = 1 << 32;
 pub(super) struct Compiler<'a> {
     device: &'a Device,
     sms: f64,
+    /// The number of the kernel's first access among those of all kernels, and how many it has.
+    pub(super) accesses: (u32, u32),
+    /// What loads through these take, for want of knowing better before the run: the least.
+    least: f64,
 }
 
 impl<'a> Compiler<'a> {
-    pub(super) fn new(device: &'a Device, ctas: u64) -> Self {
-        Self { device, sms: (device.sm_count() as u64).min(ctas).max(1) as f64 }
+    pub(super) fn new(device: &'a Device, ctas: u64, accesses: (u32, u32)) -> Self {
+        let least = device.l2.near_latency_cycles;
+        Self { device, sms: (device.sm_count() as u64).min(ctas).max(1) as f64, accesses, least }
+    }
+
+    /// The number of one of the kernel's accesses.
+    pub(super) fn access(&self, of_kernel: usize) -> u32 {
+        self.accesses.0 + of_kernel as u32
     }
 
     /// The ops of a list of segments, without an end; `depth` loops are around it.
@@ -145,15 +161,21 @@ impl<'a> Compiler<'a> {
                 }
             }
             Segment::Load { instructions, bytes, from, wait } => {
-                let answer = Answer::Long(self.latency(from, bytes));
+                let answer = match from {
+                    Source::Access(access) => Answer::Access { number: self.access(access), store: false },
+                    _ => Answer::Long(self.latency(from, bytes)),
+                };
                 into.push(Op::Memory { count: instructions, service: ticks(timings.global_service_cycles), answer });
                 if wait {
                     into.push(Op::Wait);
                 }
             }
-            Segment::Store { instructions, bytes } => {
+            Segment::Store { instructions, bytes, access } => {
                 let cycles = f64::from(bytes) / self.share(self.device.l2.write_bandwidth_gb_s);
-                let answer = Answer::None { data: ticks(cycles) };
+                let answer = match access {
+                    Some(access) => Answer::Access { number: self.access(access), store: true },
+                    None => Answer::None { data: ticks(cycles) },
+                };
                 into.push(Op::Memory { count: instructions, service: ticks(timings.global_service_cycles), answer });
             }
             Segment::Wait => into.push(Op::Wait),
@@ -197,8 +219,19 @@ impl<'a> Compiler<'a> {
                 let stays = ((usable - footprint as f64) / (usable / 3.0)).clamp(0.0, 1.0);
                 ((stays * ALL as f64).round() as u64, [of_l2(l2.near_latency_cycles), of_dram])
             }
+            Source::Access(_) => (ALL, [of_l2(self.least); 2]),
         };
         Latency { first, levels }
+    }
+
+    /// What loads through an access take at least.
+    pub(super) fn least(&self) -> f64 {
+        self.least
+    }
+
+    /// How long a lone warp takes for segments, about, if what it loads through accesses were there at once.
+    pub(super) fn busy(&self, segments: &[Segment]) -> f64 {
+        Self { least: 0.0, ..*self }.alone(segments)
     }
 
     /// How long a lone warp takes for segments, about: what no one competes for.
@@ -265,6 +298,22 @@ impl<'a> Compiler<'a> {
         }
         sum
     }
+}
+
+/// The same ops when what is loaded through an access has a law, a mean and how far from it; stores through one cost nothing
+/// beside their issue.
+pub(super) fn with_laws(ops: &[Op], law: impl Fn(u32) -> (f64, f64)) -> Vec<Op> {
+    let of = |&op: &Op| match op {
+        Op::Memory { count, service, answer: Answer::Access { store: true, .. } } => {
+            Op::Memory { count, service, answer: Answer::None { data: 0 } }
+        }
+        Op::Memory { count, service, answer: Answer::Access { number, .. } } => {
+            let (mean, spread) = law(number);
+            Op::Memory { count, service, answer: Answer::Even { mean, spread } }
+        }
+        op => op,
+    };
+    ops.iter().map(of).collect()
 }
 
 fn run(count: u64, chains: u32, latency: u32, pipe: usize, interval: u32) -> Op {

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::code::{MEMORY, OTHER, Op, PIPES, TICKS};
+use super::code::{Answer, MEMORY, OTHER, Op, PIPES, TICKS};
 use super::unit::MemoryUnit;
 use super::walk::Warp;
 use crate::device::Device;
@@ -61,6 +61,20 @@ pub(super) struct Core {
     barrier_unit: u64,
     /// The sub-partition that comes first in a cycle: they take turns at the memory unit.
     served_next: usize,
+    /// What was asked of the simulated memory in the last cycle, and not answered yet.
+    asked: Vec<Asked>,
+}
+
+/// A load or store that goes through the simulated memory: its warp goes on with the reply.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    /// Of its CTA.
+    pub(super) tag: u32,
+    pub(super) warp: u32,
+    /// The number of the access among those of all kernels.
+    pub(super) access: u32,
+    place: u32,
+    store: bool,
 }
 
 /// A sub-partition.
@@ -114,6 +128,7 @@ impl Core {
             memory: MemoryUnit::default(),
             barrier_unit: 0,
             served_next: 0,
+            asked: Vec::new(),
         }
     }
 
@@ -164,9 +179,10 @@ impl Core {
         self.ctas.push(Cta { tag, running: own.len() as u32, warps: own, arrived: 0 });
     }
 
-    /// Goes on until a CTA ends, and gives its tag; or until cycle `until`, before anything happens in it.
+    /// Goes on until a CTA ends, and gives its tag; or to the end of a cycle in which memory is asked; or until cycle `until`,
+    /// before anything happens in it.
     pub(super) fn run(&mut self, programs: &[Vec<Op>], until: u64) -> Option<u32> {
-        while self.ended.is_empty() {
+        while self.ended.is_empty() && self.asked.is_empty() {
             let next = self.parts.iter().map(|part| part.next).min().unwrap_or(NEVER);
             if next >= until {
                 if until != NEVER {
@@ -296,6 +312,11 @@ impl Core {
         warp.stalled = now + stall;
         warp.ready = warp.stalled;
         match op {
+            Op::Memory { answer: Answer::Access { number, store }, .. } => {
+                let (tag, warp) = (self.ctas[warp.cta as usize].tag, warp.id.warp);
+                self.asked.push(Asked { tag, warp, access: number, place, store });
+                return lost;
+            }
             Op::Exit => {
                 self.exit(place);
                 return 0;
@@ -315,6 +336,29 @@ impl Core {
             }
         }
         lost
+    }
+
+    /// What memory was asked for in the last cycle: each wants a reply before the SM goes on.
+    pub(super) fn take_asked(&mut self) -> Vec<Asked> {
+        std::mem::take(&mut self.asked)
+    }
+
+    /// What was asked for comes, or has been taken in, at cycle `at`.
+    pub(super) fn reply(&mut self, programs: &[Vec<Op>], asked: Asked, at: u64) {
+        let warp = &mut self.warps[asked.place as usize];
+        if asked.store {
+            self.memory.taken(at);
+        } else {
+            warp.long = warp.long.max(at);
+        }
+        let program = &programs[warp.program as usize];
+        let op = program[warp.at as usize];
+        if matches!(op, Op::Memory { count, .. } if warp.done == count) {
+            warp.leave(op);
+            if warp.settle(program) {
+                self.parts[warp.part as usize].policy.waits(warp.id);
+            }
+        }
     }
 
     /// A warp has come to its CTA's barrier; the last one lets all go on.

@@ -32,6 +32,8 @@ const LEAST_RATE: f64 = 1e-9;
 /// standard errors of what was measured.
 const ALIKE: f64 = 0.1;
 const ERRORS: f64 = 5.0;
+/// The same share where latencies change in a run, and with them rates.
+const ROUGHLY_ALIKE: f64 = 0.25;
 
 /// Measures how `squads` get on beside each other, in up to `most` cycles if no latency is longer: the cycles of warps that
 /// this took.
@@ -121,7 +123,10 @@ impl Stretch<'_> {
     /// The rates of a squad's warps: one for those that get on alike.
     fn rates(&self, at: usize, program: usize, warps: &[(usize, &Warp)], rates: &mut Vec<Rate>) {
         let turn = self.steady.turn[program];
-        let alike = if self.steady.together[program] { f64::INFINITY } else { self.alike(warps) };
+        let mut alike = if self.steady.together[program] { f64::INFINITY } else { self.alike(warps) };
+        if self.steady.stands_in[program] {
+            alike = alike.max(ROUGHLY_ALIKE);
+        }
         let mut by_rate: Vec<(f64, &Warp)> =
             warps.iter().map(|&(_, warp)| (warp.rate(self.core.now(), self.elapsed, turn), warp)).collect();
         by_rate.sort_by(|one, other| one.0.total_cmp(&other.0));

@@ -1,6 +1,7 @@
 //! A program in phases, for the shared rates: stretches of steady work, and short ones between them.
 
-use super::code::{Answer, Compiler, Op};
+use super::asks::{Batch, batches};
+use super::code::{Answer, Compiler, Op, with_laws};
 use super::core::Core;
 use crate::device::Device;
 use crate::records::{State, States};
@@ -18,8 +19,9 @@ const DELAY_SHARE: f64 = 0.02;
 pub(super) enum Step {
     /// So many turns of a steady program; `together` if the CTA's warps meet at a barrier in each.
     Steady { program: u32, turns: f64, together: bool },
-    /// So many cycles, with what all its warps do meanwhile; `together` if they meet at a barrier.
-    Delay { cycles: f64, states: States, together: bool },
+    /// So many cycles, with what all its warps do meanwhile; `together` if they meet at a barrier. `asks` is the number of what
+    /// they ask of memory, if they do.
+    Delay { cycles: f64, states: States, together: bool, asks: Option<u32> },
     /// Back to step `to`, until it was run through `times` times.
     Back { to: u32, times: u64, depth: usize },
 }
@@ -33,9 +35,40 @@ pub(super) struct Steady {
     pub(super) warps: Vec<u32>,
     /// Whether these meet at a barrier in each turn.
     pub(super) together: Vec<bool>,
+    /// Whether it stands for another one at the latencies that its loads see for a while.
+    pub(super) stands_in: Vec<bool>,
     /// The longest latency in a turn of each, and what a lone warp takes for the turn, in cycles.
     pub(super) latency: Vec<u64>,
     pub(super) alone: Vec<f64>,
+    /// The same if what it loads through accesses were there at once.
+    pub(super) busy: Vec<f64>,
+    /// What a turn of each asks of memory.
+    pub(super) asks: Vec<Vec<Batch>>,
+    /// What delays ask of it.
+    pub(super) delays: Vec<Vec<Batch>>,
+}
+
+impl Steady {
+    /// The accesses that a turn of a program loads through, each as often as it does.
+    pub(super) fn loads(&self, program: u32) -> impl Iterator<Item = u32> + '_ {
+        self.asks[program as usize].iter().flat_map(Batch::loads)
+    }
+
+    /// The same program with a law for what it loads (a mean and how far from it), as another one.
+    pub(super) fn with_laws(&mut self, program: u32, law: impl Fn(u32) -> (f64, f64)) -> u32 {
+        let program = program as usize;
+        let code = with_laws(&self.code[program], law);
+        self.latency.push(code.iter().map(latency).max().unwrap_or(0));
+        self.code.push(code);
+        self.turn.push(self.turn[program]);
+        self.warps.push(self.warps[program]);
+        self.alone.push(self.alone[program]);
+        self.busy.push(self.busy[program]);
+        self.together.push(self.together[program]);
+        self.stands_in.push(true);
+        self.asks.push(Vec::new());
+        self.code.len() as u32 - 1
+    }
 }
 
 /// Makes the steps of a program whose CTAs have so many warps.
@@ -113,11 +146,21 @@ impl<'a> Planner<'a> {
         };
         let all = *instructions;
         *instructions = TURN.next_multiple_of(chains).min(all);
-        let turns = all as f64 / *instructions as f64;
+        let (mut turns, mut rest) = (all as f64 / *instructions as f64, 0);
+        if !batches(self.compiler, std::slice::from_ref(segment)).is_empty() {
+            // What goes through an access is counted.
+            (turns, rest) = ((all / *instructions) as f64, all % *instructions);
+        }
         if let Segment::Shared { wait, .. } | Segment::Load { wait, .. } = &mut turn {
             *wait = false;
         }
-        self.steady(&[turn], false, turns);
+        self.steady(std::slice::from_ref(&turn), false, turns);
+        if rest > 0 {
+            if let Segment::Load { instructions, .. } | Segment::Store { instructions, .. } = &mut turn {
+                *instructions = rest;
+            }
+            self.steady(&[turn], false, 1.0);
+        }
         // What it asked for and has to wait for.
         let timings = &self.device.issue;
         let (state, cycles) = match *segment {
@@ -134,7 +177,7 @@ impl<'a> Planner<'a> {
         };
         let mut states = States::default();
         states.0[state as usize] = cycles as u64 * u64::from(self.warps);
-        self.steps.push(Step::Delay { cycles, states, together: false });
+        self.steps.push(Step::Delay { cycles, states, together: false, asks: None });
     }
 
     fn steady(&mut self, body: &[Segment], branch: bool, turns: f64) {
@@ -146,7 +189,10 @@ impl<'a> Planner<'a> {
         let program = known.unwrap_or_else(|| {
             self.steady.latency.push(code.iter().map(latency).max().unwrap_or(0));
             self.steady.alone.push(self.compiler.alone(body));
+            self.steady.busy.push(self.compiler.busy(body));
             self.steady.together.push(code.contains(&Op::Barrier));
+            self.steady.stands_in.push(false);
+            self.steady.asks.push(batches(self.compiler, body));
             self.steady.code.push(code);
             self.steady.turn.push(instructions.max(1));
             self.steady.warps.push(self.warps);
@@ -170,7 +216,8 @@ impl<'a> Planner<'a> {
         self.compiler.ops(&segments, 0, &mut code);
         let together = code.contains(&Op::Barrier);
         code.push(Op::Exit);
-        let code = [code];
+        let least = self.compiler.least();
+        let code = [with_laws(&code, |_| (least, 0.0))];
         let mut core = Core::new(self.device);
         core.add(&code, 0, (0..self.warps).map(|warp| (warp, 0)), 0, 0);
         core.run(&code, u64::MAX);
@@ -179,7 +226,12 @@ impl<'a> Planner<'a> {
         // The program does not end here.
         let selected = &mut states.0[State::Selected as usize];
         *selected = selected.saturating_sub(self.warps.into());
-        self.steps.push(Step::Delay { cycles, states, together });
+        let asks = batches(self.compiler, &segments);
+        let asks = (!asks.is_empty()).then(|| {
+            self.steady.delays.push(asks);
+            self.steady.delays.len() as u32 - 1
+        });
+        self.steps.push(Step::Delay { cycles, states, together, asks });
     }
 }
 
@@ -189,6 +241,7 @@ fn latency(op: &Op) -> u64 {
         Op::Run { stall, interval, .. } => stall.max(interval).into(),
         Op::Memory { answer: Answer::Short { latency }, .. } => latency.into(),
         Op::Memory { answer: Answer::Long(law), .. } => law.mean() as u64,
+        Op::Memory { answer: Answer::Even { mean, .. }, .. } => mean as u64,
         _ => 0,
     }
 }

@@ -9,7 +9,7 @@ use super::measure::{LEAST_CYCLES, measure};
 use super::plan::{Steady, Step};
 use super::squad::{Squad, WarpSet};
 use crate::device::Device;
-use crate::records::warps::STATES;
+use crate::records::warps::{STATES, State};
 use crate::workload::warps::MAX_DEPTH;
 
 /// The most cycles for which a set is measured whose warps take long for their turns.
@@ -33,11 +33,28 @@ pub(super) struct Rate {
     pub(super) states: [f64; STATES],
 }
 
+impl Rate {
+    /// The same with so many turns a cycle, when what a turn takes more, or less, is spent in one state.
+    pub(super) fn stretched(&self, turns: f64, warps: f64, waits: State) -> Self {
+        let (selected, waits) = (State::Selected as usize, waits as usize);
+        // Warp cycles of a turn, then and now.
+        let mut states = self.states.map(|state| state / self.turns);
+        let longer = warps * (1.0 / turns - 1.0 / self.turns);
+        states[waits] = (states[waits] + longer).max(0.0);
+        let others: f64 = states.iter().sum::<f64>() - states[selected];
+        let scale = if others > 0.0 { (warps / turns - states[selected]).max(0.0) / others } else { 0.0 };
+        for (i, state) in states.iter_mut().enumerate() {
+            *state *= turns * if i == selected { 1.0 } else { scale };
+        }
+        Self { turns, states, ..*self }
+    }
+}
+
 /// The rates of all sets of residents that came up.
 #[derive(Debug)]
 pub(super) struct Rates {
     blank: Core,
-    steady: Steady,
+    pub(super) steady: Steady,
     /// Cycles of warps that have been stepped.
     stepped: u64,
     known: BTreeMap<Vec<Squad>, Vec<Rate>>,

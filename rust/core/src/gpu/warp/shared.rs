@@ -3,14 +3,17 @@
 //! Warps of a CTA are a group as long as they get on alike. A group goes through the steps of its program by itself, and waits
 //! for the others where the CTA has a barrier.
 
+use super::chance::latest;
 use super::code::Compiler;
 use super::plan::{Planner, Steady, Step};
 use super::rates::{Cursor, Rate, Rates};
+use super::seen::Seen;
 use super::squad::{Squad, WarpSet};
+use super::turn::{Asking, Clerk, Walker};
 use super::{Arrival, Ended, Launch, launch_of};
 use crate::device::Device;
 use crate::engine::Time;
-use crate::gpu::sm::Place;
+use crate::gpu::memory::Memory;
 use crate::ids::{IdVec, KernelId, SmId};
 use crate::records::State;
 use crate::records::warps::STATES;
@@ -26,10 +29,14 @@ pub(super) struct Shared {
     cycle_ps: f64,
     plans: Vec<Vec<Step>>,
     rates: Rates,
+    seen: Seen,
     sms: IdVec<SmId, Sm>,
     sub_partitions: usize,
-    squads: Vec<Squad>,
-    found: Vec<Rate>,
+    /// The number of the first access of each program's kernel among those of all kernels.
+    accesses: Vec<u32>,
+    /// At the latencies below what loads see, and at those above.
+    squads: [Vec<Squad>; 2],
+    found: [Vec<Rate>; 2],
 }
 
 #[derive(Clone, Debug)]
@@ -39,13 +46,14 @@ struct Sm {
     /// Up to when their progress has been entered.
     since: Time,
     due: Time,
+    /// What loads had seen when it was shared last, as [`Seen::changes`] counts.
+    seen: u64,
 }
 
 /// A CTA on an SM.
 #[derive(Clone, Debug)]
 struct Resident {
-    place: Place,
-    kernel: KernelId,
+    walker: Walker,
     plan: usize,
     warps: u32,
     /// The sub-partition of its first warp.
@@ -64,18 +72,23 @@ struct Group {
     /// By how much its warps have come apart by chance: the variance of when they are where it is, in square cycles.
     apart: f64,
     work: Work,
-    /// When this is done, as things are.
+    asking: Asking,
+    /// When its work is done, or asks memory next, as things are; at the end of time if that has to be found.
     due: Time,
 }
 
 /// What the warps of a group do.
+#[expect(clippy::large_enum_variant, reason = "almost all groups do steady work, almost all of the time")]
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    /// Turns of a steady program, how many of them are left, and how they get on.
+    /// Turns of a steady program, how many of them are left, and how they get on: as measured at the latencies below what loads
+    /// see (and at those above so many turns a cycle), and as they do.
     Steady {
         program: u32,
         turns: f64,
         left: f64,
+        lower: Rate,
+        upper: f64,
         rate: Rate,
     },
     /// They wait, whatever the others do.
@@ -92,15 +105,19 @@ impl Shared {
             .iter()
             .map(|&(segments, warps, compiler)| Planner::new(device, compiler, warps, &mut steady).plan(segments))
             .collect();
-        let sm = Sm { residents: Vec::new(), since: Time::ZERO, due: Time::MAX };
+        let sm = Sm { residents: Vec::new(), since: Time::ZERO, due: Time::MAX, seen: 0 };
+        let accesses = programs.iter().map(|(_, _, compiler)| compiler.accesses);
+        let count = accesses.clone().map(|(first, count)| first + count).max().unwrap_or(0);
         Self {
             cycle_ps: device.clock.cycles_to_ps(1.0),
             plans,
             rates: Rates::new(device, steady),
+            seen: Seen::new(count as usize, device.l2.near_latency_cycles),
+            accesses: accesses.map(|(first, _)| first).collect(),
             sms: IdVec::filled(sm, device.sm_count()),
             sub_partitions: device.limits.sub_partitions.max(1) as usize,
-            squads: Vec::new(),
-            found: Vec::new(),
+            squads: Default::default(),
+            found: Default::default(),
         }
     }
 
@@ -108,61 +125,80 @@ impl Shared {
         self.sms[sm].due
     }
 
-    pub(super) fn start(&mut self, arrival: Arrival, now: Time, launches: &mut IdVec<KernelId, Option<Launch<'_>>>) {
-        let Arrival { place, kernel, program, warps, startup } = arrival;
+    pub(super) fn start(
+        &mut self,
+        arrival: Arrival,
+        now: Time,
+        memory: Option<&mut Memory<'_>>,
+        launches: &mut IdVec<KernelId, Option<Launch<'_>>>,
+    ) {
+        let Arrival { place, kernel, cta, program, warps, startup } = arrival;
         let sm = &mut self.sms[place.sm()];
         sm.enter(now, self.cycle_ps, launches);
         let mut states = [0.0; STATES];
         states[State::NoInstruction as usize] = startup.0 as f64 / self.cycle_ps * f64::from(warps);
         launch_of(launches, kernel).add(&states, 1.0, (now, now + startup));
-        let all = WarpSet::all(warps);
+        let plan = program as usize;
+        let walker = Walker::new(kernel, cta, place, self.accesses[plan]);
         let group = Group {
-            warps: all,
+            warps: WarpSet::all(warps),
             cursor: Cursor::default(),
             steps: 0,
             apart: 0.0,
             work: Work::Delay,
+            asking: Asking::default(),
             due: now + startup,
         };
         let first = sm.emptiest(self.sub_partitions);
-        sm.residents.push(Resident { place, kernel, plan: program as usize, warps, first, groups: vec![group] });
-        self.settle(place.sm(), now, launches, None);
+        sm.residents.push(Resident { walker, plan, warps, first, groups: vec![group] });
+        self.settle(place.sm(), now, memory, launches, None);
     }
 
     pub(super) fn change(
         &mut self,
         sm: SmId,
         now: Time,
+        memory: Option<&mut Memory<'_>>,
         launches: &mut IdVec<KernelId, Option<Launch<'_>>>,
         ended: &mut Vec<Ended>,
     ) {
         self.sms[sm].enter(now, self.cycle_ps, launches);
-        self.settle(sm, now, launches, Some(ended));
+        self.settle(sm, now, memory, launches, Some(ended));
     }
 
-    /// Lets all that is due at `now` go over to what follows, and shares the SM anew. CTAs that have ended go to `ended`; if no
-    /// one asks for them, they stay, and the SM changes again at `now`.
+    /// Lets all that is due at `now` go over to what follows, and shares the SM anew if that is other work. CTAs that have ended
+    /// go to `ended`; if no one asks for them, they stay, and the SM changes again at `now`.
     fn settle(
         &mut self,
         id: SmId,
         now: Time,
+        memory: Option<&mut Memory<'_>>,
         launches: &mut IdVec<KernelId, Option<Launch<'_>>>,
         mut ended: Option<&mut Vec<Ended>>,
     ) {
+        let mut clerk = Clerk { now, cycle_ps: self.cycle_ps, memory, seen: &mut self.seen };
         let sm = &mut self.sms[id];
         let in_step = self.rates.is_full();
+        let mut others = false;
         sm.residents.retain_mut(|resident| {
-            resident.go_on(&self.plans[resident.plan], in_step, now, self.cycle_ps, launches);
+            let plan = &self.plans[resident.plan];
+            others |= resident.go_on((plan, &self.rates.steady), in_step, &mut clerk, launches);
             if !resident.groups.is_empty() {
                 return true;
             }
             let Some(ended) = &mut ended else { return true };
-            ended.push(Ended { place: resident.place, kernel: resident.kernel });
+            ended.push(Ended { place: resident.walker.place, kernel: resident.walker.kernel });
             false
         });
-        sm.squads(&mut self.squads);
-        self.rates.of(&self.squads, &mut self.found);
-        sm.share(&self.found, now, self.cycle_ps);
+        if others || sm.seen != clerk.seen.changes {
+            sm.seen = clerk.seen.changes;
+            sm.squads(&mut self.squads, &mut self.rates.steady, clerk.seen);
+            for (squads, found) in self.squads.iter().zip(&mut self.found) {
+                self.rates.of(squads, found);
+            }
+            sm.share(&self.found);
+        }
+        sm.pace(&self.rates.steady, &clerk);
     }
 }
 
@@ -173,7 +209,7 @@ impl Sm {
         let over = (self.since, now);
         self.since = now;
         for resident in &mut self.residents {
-            let launch = launch_of(launches, resident.kernel);
+            let launch = launch_of(launches, resident.walker.kernel);
             for group in &mut resident.groups {
                 match &mut group.work {
                     Work::Steady { left, rate, .. } => {
@@ -193,48 +229,62 @@ impl Sm {
         }
     }
 
-    /// Warps in steady work, those of the oldest CTA first.
-    fn squads(&self, squads: &mut Vec<Squad>) {
-        squads.clear();
+    /// Warps in steady work, those of the oldest CTA first, at the latencies below what loads see and at those above.
+    fn squads(&self, squads: &mut [Vec<Squad>; 2], steady: &mut Steady, seen: &mut Seen) {
+        squads.iter_mut().for_each(Vec::clear);
         let mut cta = 0;
         for resident in &self.residents {
-            let before = squads.len();
+            let before = squads[0].len();
             for group in &resident.groups {
                 if let Work::Steady { program, .. } = group.work {
-                    squads.push(Squad { cta, first: resident.first as u8, program, warps: group.warps });
+                    for (squads, program) in squads.iter_mut().zip(seen.variants(program, steady)) {
+                        squads.push(Squad { cta, first: resident.first as u8, program, warps: group.warps });
+                    }
                 }
             }
-            cta += u32::from(squads.len() > before);
+            cta += u32::from(squads[0].len() > before);
         }
     }
 
     /// Gives the warps in steady work their rates. A group falls apart whose warps do not get on alike.
-    fn share(&mut self, rates: &[Rate], now: Time, cycle_ps: f64) {
-        let mut rates = rates.iter().peekable();
+    fn share(&mut self, [lower, upper]: &[Vec<Rate>; 2]) {
+        let mut lower = lower.iter().peekable();
+        let mut upper = upper.as_slice();
         let mut squad = 0;
-        self.due = Time::MAX;
         for resident in &mut self.residents {
+            let warps = resident.warps;
             let mut apart = Vec::new();
             for group in &mut resident.groups {
                 if matches!(group.work, Work::Steady { .. }) {
-                    let own = rates.next_if(|rate| rate.squad == squad).expect("each squad has a rate");
-                    while let Some(other) = rates.next_if(|rate| rate.squad == squad) {
+                    let above = upper.partition_point(|rate| rate.squad == squad);
+                    let own = lower.next_if(|rate| rate.squad == squad).expect("each squad has a rate");
+                    while let Some(other) = lower.next_if(|rate| rate.squad == squad) {
                         let mut part = group.clone();
-                        part.gets_on(other, now, cycle_ps);
-                        self.due = self.due.min(part.due);
+                        part.gets_on(other, &upper[..above], warps);
                         apart.push(part);
                     }
-                    group.gets_on(own, now, cycle_ps);
+                    group.gets_on(own, &upper[..above], warps);
+                    upper = &upper[above..];
                     squad += 1;
                 }
-                self.due = self.due.min(group.due);
             }
             if !apart.is_empty() {
                 resident.groups.append(&mut apart);
                 resident.groups.sort_unstable_by_key(|group| group.warps);
             }
+        }
+    }
+
+    /// Finds when something is due next.
+    fn pace(&mut self, steady: &Steady, clerk: &Clerk<'_, '_>) {
+        self.due = Time::MAX;
+        for resident in &mut self.residents {
+            for group in &mut resident.groups {
+                group.pace(resident.warps, steady, clerk);
+                self.due = self.due.min(group.due);
+            }
             if resident.groups.is_empty() {
-                self.due = now;
+                self.due = clerk.now;
             }
         }
     }
@@ -254,33 +304,38 @@ impl Sm {
 }
 
 impl Resident {
-    /// Lets its groups go on that have done what they did by `now`; none are left at its end. If they are to be `in_step`, each
-    /// waits for the others before every step.
+    /// Lets its groups go on that have done what they did; none are left at its end. If they are to be `in_step`, each waits for
+    /// the others before every step. Whether one does other work now.
     fn go_on(
         &mut self,
-        plan: &[Step],
+        (plan, steady): (&[Step], &Steady),
         in_step: bool,
-        now: Time,
-        cycle_ps: f64,
+        clerk: &mut Clerk<'_, '_>,
         launches: &mut IdVec<KernelId, Option<Launch<'_>>>,
-    ) {
-        let launch = launch_of(launches, self.kernel);
+    ) -> bool {
+        let launch = launch_of(launches, self.walker.kernel);
+        let (warps, walker) = (self.warps, &mut self.walker);
+        let mut others = false;
         loop {
             for group in &mut self.groups {
-                while group.is_done(now) {
+                while group.is_done(clerk.now) {
+                    if group.asks(steady, walker, clerk) {
+                        continue;
+                    }
+                    others = true;
                     let meets = group.meets_others(plan);
                     if meets && group.apart > 0.0 {
-                        group.wait_for_slowest(self.warps, now, cycle_ps, launch);
-                    } else if (in_step || meets) && group.warps != WarpSet::all(self.warps) && !group.is_at_end(plan) {
+                        group.wait_for_slowest(warps, clerk, launch);
+                    } else if (in_step || meets) && group.warps != WarpSet::all(warps) && !group.is_at_end(plan) {
                         (group.work, group.due) = (Work::Barrier, Time::MAX);
                     } else {
-                        group.begin_next(plan, self.warps, now, cycle_ps, launch);
+                        group.begin_next((plan, steady), warps, walker, clerk, launch);
                     }
                 }
             }
             self.groups.retain(|group| !matches!(group.work, Work::Ended));
             if self.groups.is_empty() || self.groups.iter().any(|group| !matches!(group.work, Work::Barrier)) {
-                return;
+                return others;
             }
             // They were not always in step: who is behind goes first.
             let (first, last) = self
@@ -289,12 +344,12 @@ impl Resident {
                 .fold((u64::MAX, 0), |(first, last), group| (first.min(group.steps), last.max(group.steps)));
             if first == last {
                 self.groups.truncate(1);
-                self.groups[0] =
-                    Group { warps: WarpSet::all(self.warps), work: Work::Delay, due: now, ..self.groups[0] };
+                let now = clerk.now;
+                self.groups[0] = Group { warps: WarpSet::all(warps), work: Work::Delay, due: now, ..self.groups[0] };
                 continue;
             }
             for group in self.groups.iter_mut().filter(|group| group.steps == first) {
-                group.begin_next(plan, self.warps, now, cycle_ps, launch);
+                group.begin_next((plan, steady), warps, walker, clerk, launch);
             }
         }
     }
@@ -303,7 +358,18 @@ impl Resident {
 impl Group {
     fn is_done(&self, now: Time) -> bool {
         let nearly = matches!(self.work, Work::Steady { left, turns, .. } if left <= NEARLY * turns);
-        (self.due <= now || nearly) && !matches!(self.work, Work::Ended)
+        self.due <= now && !matches!(self.work, Work::Ended) || nearly && !self.asking.goes_on()
+    }
+
+    /// Asks memory for what comes next in steady work, if anything does.
+    fn asks(&mut self, steady: &Steady, walker: &mut Walker, clerk: &mut Clerk<'_, '_>) -> bool {
+        let Work::Steady { program, left, .. } = &mut self.work else { return false };
+        let asks = self.asking.goes_on();
+        if asks {
+            *left = self.asking.next(&steady.asks[*program as usize], walker, clerk);
+            self.due = Time::MAX;
+        }
+        asks
     }
 
     /// Whether it has come to a barrier, or to its end.
@@ -321,66 +387,79 @@ impl Group {
     }
 
     /// Waits for the one of its warps that chance has kept back most.
-    fn wait_for_slowest(&mut self, warps: u32, now: Time, cycle_ps: f64, launch: &mut Launch<'_>) {
+    fn wait_for_slowest(&mut self, warps: u32, clerk: &Clerk<'_, '_>, launch: &mut Launch<'_>) {
         let count = self.warps.count(warps);
         let cycles = latest(count) * std::mem::take(&mut self.apart).sqrt();
         let mut states = [0.0; STATES];
         states[State::Barrier as usize] = f64::from(count);
         self.work = Work::Delay;
-        self.due = now + Time((cycles * cycle_ps).round() as u64);
-        launch.add(&states, cycles, (now, self.due));
+        self.due = clerk.now + Time((cycles * clerk.cycle_ps).round() as u64);
+        launch.add(&states, cycles, (clerk.now, self.due));
     }
 
     /// Goes over to the next step.
-    fn begin_next(&mut self, plan: &[Step], warps: u32, now: Time, cycle_ps: f64, launch: &mut Launch<'_>) {
+    fn begin_next(
+        &mut self,
+        (plan, steady): (&[Step], &Steady),
+        warps: u32,
+        walker: &mut Walker,
+        clerk: &mut Clerk<'_, '_>,
+        launch: &mut Launch<'_>,
+    ) {
         self.steps += 1;
         match self.cursor.next(plan) {
             None => self.work = Work::Ended,
-            Some(Step::Delay { cycles, states, .. }) => {
-                let share = f64::from(self.warps.count(warps)) / f64::from(warps);
+            Some(Step::Delay { mut cycles, states, asks, .. }) => {
+                let mut states = states.0.map(|cycles| cycles as f64);
+                let mut room = Time::ZERO;
+                if let Some(asks) = asks {
+                    let told = self.asking.at_once(&steady.delays[asks as usize], walker, clerk);
+                    states[State::LongScoreboard as usize] += told.took * f64::from(warps);
+                    cycles += told.took;
+                    room = told.room;
+                }
                 self.work = Work::Delay;
-                self.due = now + Time((cycles * cycle_ps).round() as u64);
-                launch.add(&states.0.map(|cycles| cycles as f64), share, (now, self.due));
+                self.due = room.max(clerk.now + Time((cycles * clerk.cycle_ps).round() as u64));
+                let share = f64::from(self.warps.count(warps)) / f64::from(warps);
+                launch.add(&states, share, (clerk.now, self.due));
             }
             Some(Step::Steady { program, turns, .. }) => {
                 let rate = Rate { squad: 0, warps: self.warps, turns: 0.0, varies: 0.0, states: [0.0; STATES] };
-                self.work = Work::Steady { program, turns, left: turns, rate };
+                self.work = Work::Steady { program, turns, left: turns, lower: rate, upper: 0.0, rate };
                 self.due = Time::MAX;
+                let batches = steady.asks[program as usize].len();
+                self.asking.begin(turns, batches);
+                if batches > 0 {
+                    self.due = clerk.now;
+                }
             }
             Some(Step::Back { .. }) => unreachable!("a cursor stops at steps that take time"),
         }
     }
 
-    /// The warps of it that get on at this rate do so.
-    fn gets_on(&mut self, at: &Rate, now: Time, cycle_ps: f64) {
-        if let Work::Steady { left, rate, .. } = &mut self.work {
-            *rate = *at;
-            self.warps = at.warps;
-            let due = now.0 as f64 + (*left / rate.turns * cycle_ps).ceil();
-            self.due = Time(due as u64).min(Time::HORIZON);
+    /// The warps of it that get on at this rate do so, and as `above` says at the latencies above.
+    fn gets_on(&mut self, at: &Rate, above: &[Rate], all: u32) {
+        if let Work::Steady { lower, upper, .. } = &mut self.work {
+            (*lower, self.warps) = (*at, at.warps);
+            let own = |rate: &Rate| rate.turns * f64::from(rate.warps.and(at.warps).count(all));
+            *upper = above.iter().map(own).sum::<f64>() / f64::from(at.warps.count(all));
+            self.due = Time::MAX;
         }
     }
-}
 
-/// By how many standard deviations the latest of so many independent arrivals is behind their mean, if each is normal: Harter
-/// (1961), between doublings along a straight line.
-fn latest(arrivals: u32) -> f64 {
-    const DOUBLINGS: [f64; 7] = [0.0, 0.5642, 1.0294, 1.4236, 1.7660, 2.0697, 2.3437];
-    let doublings = (arrivals.max(1).ilog2() as usize).min(DOUBLINGS.len() - 2);
-    let beyond = f64::from(arrivals) / f64::from(1_u32 << doublings) - 1.0;
-    DOUBLINGS[doublings] + (DOUBLINGS[doublings + 1] - DOUBLINGS[doublings]) * beyond.clamp(0.0, 1.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_latest_of_more_arrivals_is_later() {
-        assert_eq!((latest(0), latest(1)), (0.0, 0.0));
-        assert!((latest(8) - 1.4236).abs() < 1e-9 && (latest(32) - 2.0697).abs() < 1e-9);
-        let all: Vec<f64> = (1..=64).map(latest).collect();
-        assert!(all.is_sorted(), "{all:?}");
-        assert!((latest(3) - 0.8463).abs() < 0.06, "as exactly known for three");
+    /// Finds when its steady work is done or asks memory next, if that is not known.
+    fn pace(&mut self, all: u32, steady: &Steady, clerk: &Clerk<'_, '_>) {
+        if let Work::Steady { program, left, lower, upper, rate, .. } = &mut self.work
+            && self.due == Time::MAX
+        {
+            let batches = &steady.asks[*program as usize];
+            (*rate, self.due) = if batches.is_empty() {
+                let due = clerk.now.0 as f64 + (*left / lower.turns * clerk.cycle_ps).ceil();
+                (*lower, Time(due as u64).min(Time::HORIZON))
+            } else {
+                let warps = f64::from(self.warps.count(all));
+                self.asking.pace(batches, (lower, *upper), (*left, warps, steady.busy[*program as usize]), clerk)
+            };
+        }
     }
 }

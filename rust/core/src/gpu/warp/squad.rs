@@ -18,6 +18,11 @@ impl WarpSet {
         self.0 |= 1 << (warp % u64::BITS);
     }
 
+    /// Those that are in another one too.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// The numbers of the warps in it, of a CTA of so many.
     pub(super) fn of(self, warps: u32) -> impl Iterator<Item = u32> {
         (0..warps).filter(move |&warp| self.contains(warp))

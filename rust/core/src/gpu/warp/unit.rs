@@ -6,7 +6,7 @@ use crate::gpu::address::hash;
 
 /// No memory instruction is issued when the unit, or the way to memory, has so many cycles of work before it.
 const UNIT_QUEUE: u64 = 64;
-const DATA_QUEUE: u64 = 192;
+pub(super) const DATA_QUEUE: u64 = 192;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct MemoryUnit {
@@ -16,7 +16,15 @@ pub(super) struct MemoryUnit {
     draws: u64,
 }
 
+/// The golden section of 2^64: multiples of it fill a circle evenly, so that the mean of a few draws is that of the law.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
 impl MemoryUnit {
+    /// Stores have been taken in at cycle `at`.
+    pub(super) fn taken(&mut self, at: u64) {
+        self.data = self.data.max(at * TICKS as u64);
+    }
+
     /// From which cycle on an instruction with such an answer finds room in the queues.
     #[inline]
     pub(super) fn has_room(&self, answer: Answer) -> u64 {
@@ -32,21 +40,33 @@ impl MemoryUnit {
         let served = self.free.max(now * TICKS as u64);
         self.free = served + u64::from(service);
         match answer {
-            Answer::None { data: 0 } => {}
+            // Its reply says.
+            Answer::None { data: 0 } | Answer::Access { .. } => {}
             Answer::None { data } => self.data = self.data.max(served) + u64::from(data),
             Answer::Short { latency } => {
                 warp.short = warp.short.max(served.div_ceil(TICKS as u64) + u64::from(latency));
+            }
+            Answer::Even { mean, spread } => {
+                warp.loads += 1;
+                let first = hash(u64::from(warp.id.cta) << 32 | u64::from(warp.id.warp));
+                let latency = drawn(mean, spread, first.wrapping_add(GOLDEN.wrapping_mul(warp.loads)));
+                warp.long = warp.long.max(served.div_ceil(TICKS as u64) + latency);
             }
             Answer::Long(law) => {
                 self.draws += 1;
                 let draw = hash(self.draws);
                 let level = law.levels[usize::from(draw & 0xffff_ffff >= law.first)];
-                let off = (draw >> 40) as f64 / f64::from(1_u32 << 23) - 1.0;
                 let begins = self.data.max(served);
                 self.data = begins + u64::from(level.data);
-                let latency = (level.mean + level.spread * off + 0.5).max(0.0) as u64;
+                let latency = drawn(level.mean, level.spread, draw);
                 warp.long = warp.long.max(begins.div_ceil(TICKS as u64) + latency);
             }
         }
     }
+}
+
+/// A latency of a uniform law, from an even draw.
+fn drawn(mean: f64, spread: f64, draw: u64) -> u64 {
+    let off = (draw >> 40) as f64 / f64::from(1_u32 << 23) - 1.0;
+    (mean + spread * off + 0.5).max(0.0) as u64
 }

@@ -32,6 +32,8 @@ pub(super) struct Warp {
     /// When what it has asked for will have come.
     pub(super) short: u64,
     pub(super) long: u64,
+    /// Loads from memory so far.
+    pub(super) loads: u64,
     /// What it did, and how many instructions it has issued.
     pub(super) states: States,
     pub(super) issued: u64,
@@ -62,6 +64,7 @@ impl Warp {
             short: 0,
             long: 0,
             states: States::default(),
+            loads: 0,
             issued: 0,
             turns: 0,
             first_turn: 0,
