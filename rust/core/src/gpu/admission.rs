@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::simulate::shape_of;
 use crate::workload::{Kernel, Program, Work};
 
-use super::loads::Accessed;
+use super::memory::Accessed;
 use super::sm::Footprint;
 
 /// No CTA of a warp program comes to the end of a pattern that it walks through.

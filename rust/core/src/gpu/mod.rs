@@ -10,30 +10,19 @@
 //!
 //! `machine` is the loop around them: it takes what happens next and lets the box it concerns act.
 
-mod address;
 mod admission;
 mod barrier;
-mod coalescer;
 mod dispatcher;
 mod events;
 mod front_end;
 mod groups;
 mod kernel;
-mod l2;
-mod lanes;
-mod latency;
-mod loads;
 mod machine;
 mod memory;
-mod moves;
 mod outcome;
 mod policy;
-mod port;
 mod sm;
-mod stack;
-mod streaming;
 mod sync;
-mod tiles;
 mod warp;
 mod word;
 mod work;

@@ -2,7 +2,7 @@
 
 use super::code::{Answer, TICKS};
 use super::walk::Warp;
-use crate::gpu::address::hash;
+use crate::gpu::memory::hash;
 
 /// No memory instruction is issued when the unit, or the way to memory, has so many cycles of work before it.
 const UNIT_QUEUE: u64 = 64;

@@ -1,6 +1,6 @@
 //! Which line of a set makes room for a new one.
 //!
-//! The lines of a set stand in an order, see [`crate::gpu::stack`]. A policy says where lines move that were found, filled or
+//! The lines of a set stand in an order, see `gpu/memory/stack.rs`. A policy says where lines move that were found, filled or
 //! dropped, and which one makes room when all ways hold lines. It does not know what the lines are, and keeps a byte or less
 //! for a line and set of its own.
 

@@ -6,14 +6,14 @@
 
 use std::cmp::Reverse;
 
+use super::Memory;
 use super::address::{SECTOR, hash};
 use super::latency::Demand;
-use super::memory::Memory;
 use super::moves::{Launch, Moves};
-use super::sm::Place;
 use crate::device::Device;
 use crate::engine::Time;
 use crate::engine::rng::mix;
+use crate::gpu::sm::Place;
 use crate::ids::{KernelId, SmId};
 use crate::simulate::IssueMode;
 use crate::workload::walk::Walk;
@@ -21,7 +21,7 @@ use crate::workload::{Access, Kernel, Warps};
 
 /// A pattern that a kernel's programs walk through.
 #[derive(Debug)]
-pub(super) struct Accessed<'a> {
+pub(crate) struct Accessed<'a> {
     walk: Walk<'a>,
     buffer: u16,
     write: bool,
@@ -32,27 +32,27 @@ pub(super) struct Accessed<'a> {
 
 /// What is asked for: an iteration of a CTA's walk through an access, or one warp's part of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
-    pub(super) kernel: KernelId,
-    pub(super) cta: u32,
-    pub(super) place: Place,
-    pub(super) access: usize,
-    pub(super) iteration: u64,
-    pub(super) warp: Option<u32>,
+pub(crate) struct Request {
+    pub(crate) kernel: KernelId,
+    pub(crate) cta: u32,
+    pub(crate) place: Place,
+    pub(crate) access: usize,
+    pub(crate) iteration: u64,
+    pub(crate) warp: Option<u32>,
 }
 
 /// What memory answers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reply {
+pub(crate) struct Reply {
     /// What was loaded has come, on average over its bytes; what was stored has been taken in.
-    pub(super) at: Time,
+    pub(crate) at: Time,
     /// How much the times of single warps differ from that: their variance, in square cycles.
-    pub(super) variance: f64,
+    pub(crate) variance: f64,
 }
 
 impl<'a> Accessed<'a> {
     /// All that a kernel's programs name; random places are drawn from `key`.
-    pub(super) fn all_of(
+    pub(crate) fn all_of(
         programs: &Warps,
         kernel: &Kernel,
         device: &Device,
@@ -70,12 +70,12 @@ impl<'a> Accessed<'a> {
     }
 
     /// What the warps of a CTA move at once, in bytes.
-    pub(super) fn step(&self) -> u64 {
+    pub(crate) fn step(&self) -> u64 {
         self.warps * self.bytes
     }
 
     /// Iterations of a CTA.
-    pub(super) fn iterations(&self, cta: u32) -> u64 {
+    pub(crate) fn iterations(&self, cta: u32) -> u64 {
         self.walk.iterations(cta)
     }
 }
@@ -111,7 +111,7 @@ impl Memory<'_> {
     }
 
     /// Asks for an iteration at `now`.
-    pub(super) fn ask(&mut self, request: Request, now: Time) -> Reply {
+    pub(crate) fn ask(&mut self, request: Request, now: Time) -> Reply {
         self.land(now);
         let Request { kernel, cta, place, access, iteration, warp } = request;
         let Moves::Programs(accessed) = &self.launch(kernel).moves else {

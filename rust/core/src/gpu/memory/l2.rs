@@ -4,10 +4,10 @@
 //! goes on to the home, and leaves a copy on its way back. One entry stands for a block of lines, see [`super::address`].
 
 use super::address::{Address, Geometry};
-use super::policy::replacement::{Policy, Replacement};
 use super::stack::{EMPTY, Stacks, Stand};
 use crate::device::L2;
 use crate::engine::Time;
+use crate::gpu::policy::replacement::{Policy, Replacement};
 
 /// The parts of L2.
 #[derive(Debug)]

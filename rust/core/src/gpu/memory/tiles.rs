@@ -6,11 +6,11 @@
 
 use std::collections::VecDeque;
 
-use super::memory::Memory;
+use super::Memory;
 use super::moves::Moves;
-use super::sm::Place;
 use crate::device::Device;
 use crate::engine::Time;
+use crate::gpu::sm::Place;
 use crate::ids::{IdVec, KernelId, SmId};
 use crate::workload::Tiles;
 use crate::workload::tiles::Plan;

@@ -3,12 +3,12 @@
 //! An iteration begins when the stores of the one before have been taken in. Its arithmetic waits for its turn at the lanes of
 //! the SM, which serve one iteration after the other; so CTAs hide each other's waiting, for memory and for the lanes.
 
+use super::Memory;
 use super::latency::Demand;
-use super::memory::Memory;
 use super::moves::Moves;
-use super::sm::Place;
 use crate::device::Device;
 use crate::engine::Time;
+use crate::gpu::sm::Place;
 use crate::ids::{IdVec, KernelId, SmId};
 use crate::workload::streaming::{Array, Plan};
 use crate::workload::{Kernel, Streaming};
