@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use wavesim::device::{Device, catalogue};
-use wavesim::workload::{Access, Item, Kernel, Launch, Pattern, Program, Span, Work};
+use wavesim::workload::{Access, Item, Kernel, Launch, Pattern, Program, Times, Work};
 use wavesim::{Detail, Options, simulate};
 
 const TURNS: usize = 5;
@@ -64,9 +64,8 @@ fn bare(lines: u64) -> u64 {
 
 /// A kernel of so many CTAs, launched several times one after the other.
 fn program(pattern: Pattern, ctas: u64, launches: usize) -> Program {
-    let none = Span::Ns(0.0);
-    let (write, buffer, buffer_bytes, cold) = (false, 0, None, None);
-    let work = Access { pattern, write, buffer, buffer_bytes, cold, startup: none, overhead: none, finish: none };
+    let (write, buffer, buffer_bytes) = (false, 0, None);
+    let work = Access { pattern, write, buffer, buffer_bytes, times: Times::default() };
     let kernel = Kernel { work: Work::Access(work), ..Kernel::of(ctas as u32, THREADS) };
     let launch = Item::Launch(Launch { kernel: 0, stream: 0, at_ns: None, dependent: false, trigger: false });
     Program { items: vec![launch; launches], ..Program::of(kernel) }

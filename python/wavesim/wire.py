@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Wire", "check_kernel", "single_launch", "translated", "wire_of"]
 
 _ENGINE_KINDS = {"lognormal": "log_normal", "streamed": "stream", "warp_programs": "warps"}
-_ACCESS_TIMES = ("startup", "overhead", "finish")
-_STREAM_TIMES = ("startup", "overhead", "finish")
-_TILE_TIMES = ("startup", "overhead", "epilogue")
 _WORDS = {"await": "wait", "barrier": "barrier", "branch": "branch"}
 _EMPTY = {"duration": {"constant": {"ns": 0.0}}}
 _ACCESS = re.compile(r"^\.work\.warps\.accesses\[(\d+)\]")
@@ -198,11 +195,19 @@ def _access(work: Any, arrays: list[Array]) -> dict[str, Any]:
     elif kind == "listed":
         arrays.append(work.pattern.offsets.array)
         pattern["offsets"] = len(arrays) - 1
-    times = {name: {"cycles": getattr(work, f"{name}_cycles")} for name in _ACCESS_TIMES}
     fields = {name: getattr(work, name) for name in ("write", "buffer", "buffer_bytes")}
-    cold = None if work.cold_cycles is None else {"cycles": work.cold_cycles}
     kind = _ENGINE_KINDS.get(kind, kind)
-    return {"pattern": {kind: pattern}, **fields, **times, "cold": cold}
+    return {"pattern": {kind: pattern}, **fields, "times": _times(work, work.finish_cycles)}
+
+
+def _times(work: Any, finish_cycles: float) -> dict[str, Any]:
+    cycles = {
+        "startup": work.startup_cycles,
+        "cold": work.cold_cycles,
+        "overhead": work.overhead_cycles,
+        "finish": finish_cycles,
+    }
+    return {name: {"cycles": time} for name, time in cycles.items() if time is not None}
 
 
 def _warps(work: Any, arrays: list[Array]) -> dict[str, Any]:
@@ -240,26 +245,22 @@ def _segment(segment: Any, numbers: Mapping[Access, int]) -> Any:
 def _tiles(work: Any, arrays: list[Array]) -> dict[str, Any]:
     sizes = ("m", "n", "k", "tile", "element_bytes", "output_bytes", "stages", "buffer")
     fields = {name: getattr(work, name) for name in sizes}
-    times = {name: {"cycles": getattr(work, f"{name}_cycles")} for name in _TILE_TIMES}
-    cold = None if work.cold_cycles is None else {"cycles": work.cold_cycles}
     order = None
     if work.order != "row":
         arrays.append(raster(work.order, *work.grid))
         order = len(arrays) - 1
-    return {**fields, **times, "cold": cold, "order": order}
+    return {**fields, "times": _times(work, work.epilogue_cycles), "order": order}
 
 
 def _streaming(work: Any, arrays: list[Array]) -> dict[str, Any]:
     fields = {name: getattr(work, name) for name in ("elements", "operations", "share")}
-    times = {name: {"cycles": getattr(work, f"{name}_cycles")} for name in _STREAM_TIMES}
     return {
         **fields,
-        **times,
+        "times": _times(work, work.finish_cycles),
         "inputs": [dict(array.__dict__) for array in work.inputs],
         "outputs": [dict(array.__dict__) for array in work.outputs],
         "result": None if work.result is None else dict(work.result.__dict__),
         "thread_elements": work.thread_elements,
-        "cold": None if work.cold_cycles is None else {"cycles": work.cold_cycles},
     }
 
 

@@ -7,13 +7,11 @@ use proptest::prelude::*;
 use wavesim::device::{Device, catalogue};
 use wavesim::records::Records;
 use wavesim::workload::streaming::{Array, Share};
-use wavesim::workload::{Access, Item, Kernel, Launch, Pattern, Program, Span, Streaming, Work};
+use wavesim::workload::{Access, Item, Kernel, Launch, Pattern, Program, Span, Streaming, Times, Work};
 use wavesim::{Dispatcher, Error, Options, simulate};
 
 mod small;
 use small::{DRAM, NEAR, device};
-
-const NONE: Span = Span::Ns(0.0);
 
 fn array(bytes: u64, buffer: u16) -> Array {
     Array { bytes, buffer, offset_bytes: 0 }
@@ -29,10 +27,7 @@ fn copy(elements: u64) -> Streaming {
         result: None,
         share: Share::Contiguous,
         thread_elements: None,
-        startup: NONE,
-        cold: None,
-        overhead: NONE,
-        finish: NONE,
+        times: Times::default(),
     }
 }
 
@@ -60,7 +55,11 @@ fn took(run: &Records) -> u64 {
 #[test]
 fn an_iteration_takes_its_loads_its_arithmetic_and_its_stores_and_the_next_one_follows() {
     // 128 threads with 4 elements each: 512 elements an iteration. Ten instructions for each on 128 lanes are 40 cycles.
-    let work = Streaming { operations: 10.0, overhead: Span::Cycles(7.0), ..copy(3 * 512) };
+    let work = Streaming {
+        operations: 10.0,
+        times: Times { overhead: Span::Cycles(7.0), ..Times::default() },
+        ..copy(3 * 512)
+    };
     let run = one_after_the_other(&device(1), vec![kernel(1, 128, work.clone()), kernel(1, 128, work)]);
     let once = |last: usize| run.kernels.end[last].since(run.kernels.start[last]).0 / 1000;
     assert_eq!((once(0), once(1)), (3 * (NEAR + DRAM + 7 + 40), 3 * (NEAR + 7 + 40)));
@@ -197,10 +196,10 @@ fn what_cannot_be_is_refused_with_its_field() {
     refused(|work| work.operations = f64::NAN, "operations");
     refused(|work| work.operations = f64::INFINITY, "operations");
     refused(|work| work.thread_elements = Some(0), "thread_elements");
-    refused(|work| work.startup = Span::Cycles(-1.0), "startup");
-    refused(|work| work.cold = Some(Span::Ns(f64::NAN)), "cold");
-    refused(|work| work.overhead = Span::Ns(1e20), "overhead");
-    refused(|work| work.finish = Span::Ns(-1.0), "finish");
+    refused(|work| work.times.startup = Span::Cycles(-1.0), "times.startup");
+    refused(|work| work.times.cold = Some(Span::Ns(f64::NAN)), "times.cold");
+    refused(|work| work.times.overhead = Span::Ns(1e20), "times.overhead");
+    refused(|work| work.times.finish = Span::Ns(-1.0), "times.finish");
 }
 
 fn outcome(device: &Device, kernel: Kernel, seed: u64) -> Records {
@@ -218,11 +217,12 @@ proptest! {
         let device = catalogue::device("h200").unwrap();
         let bytes = iterations * u64::from(warps) * 512;
         let (startup, overhead) = (Span::Cycles(100.0), Span::Cycles(overhead));
-        let work = Streaming { startup, overhead, ..copy(u64::from(ctas) * bytes / 4) };
+        let times = Times { startup, overhead, ..Times::default() };
+        let work = Streaming { times, ..copy(u64::from(ctas) * bytes / 4) };
         let work = if write { Streaming { inputs: vec![], ..work } } else { Streaming { outputs: vec![], ..work } };
         let buffer = u16::from(write);
         let pattern = Pattern::Stream { bytes };
-        let access = Access { pattern, write, buffer, buffer_bytes: None, startup, cold: None, overhead, finish: NONE };
+        let access = Access { pattern, write, buffer, buffer_bytes: None, times };
         let access = Kernel { work: Work::Access(access), ..Kernel::of(ctas, 32 * warps) };
         let (stream, access) = (outcome(&device, kernel(ctas, 32 * warps, work), seed), outcome(&device, access, seed));
         prop_assert_eq!(stream.digest, access.digest);

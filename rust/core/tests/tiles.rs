@@ -6,14 +6,13 @@
 use proptest::prelude::*;
 use wavesim::device::{Device, catalogue};
 use wavesim::records::Records;
-use wavesim::workload::{Access, Item, Kernel, Launch, Pattern, Program, Span, Tiles, Work};
+use wavesim::workload::{Access, Item, Kernel, Launch, Pattern, Program, Span, Tiles, Times, Work};
 use wavesim::{Dispatcher, Error, Options, simulate};
 
 mod small;
 use small::{DRAM, NEAR, device};
 
 const STEP: u64 = 128;
-const NONE: Span = Span::Ns(0.0);
 
 fn product(m: u64, n: u64, k: u64) -> Tiles {
     Tiles {
@@ -26,10 +25,7 @@ fn product(m: u64, n: u64, k: u64) -> Tiles {
         stages: 2,
         order: None,
         buffer: 0,
-        startup: NONE,
-        cold: None,
-        overhead: NONE,
-        epilogue: NONE,
+        times: Times::default(),
     }
 }
 
@@ -79,7 +75,8 @@ fn ctas_of_an_sm_take_turns_at_its_tensor_cores() {
 
 #[test]
 fn what_a_step_costs_beside_its_arithmetic_keeps_nobody_else_from_the_tensor_cores() {
-    let work = Tiles { overhead: Span::Cycles(50.0), epilogue: Span::Cycles(7.0), ..product(64, 64, 128) };
+    let times = Times { overhead: Span::Cycles(50.0), finish: Span::Cycles(7.0), ..Times::default() };
+    let work = Tiles { times, ..product(64, 64, 128) };
     assert_eq!(took(&runs(&device(1), kernel(1, work.clone()), 2)), NEAR + 2 * STEP + 50 + 7);
     let two = Tiles { m: 128, ..work };
     assert_eq!(took(&runs(&device(1), kernel(2, two), 2)), NEAR + 4 * STEP + 7);
@@ -119,10 +116,7 @@ fn tiles_find_what_an_earlier_kernel_left_in_their_buffer() {
         write: false,
         buffer: 0,
         buffer_bytes: None,
-        startup: NONE,
-        cold: None,
-        overhead: NONE,
-        finish: NONE,
+        times: Times::default(),
     };
     let reads = Kernel { work: Work::Access(read), ..Kernel::of(1, 128) };
     let launch = |kernel| Item::Launch(Launch { kernel, stream: 0, at_ns: None, dependent: false, trigger: false });
@@ -159,8 +153,8 @@ fn what_cannot_be_is_refused_with_its_field() {
     refused(|work| work.output_bytes = 17, "output_bytes");
     refused(|work| work.stages = 1, "stages");
     refused(|work| work.stages = 65, "stages");
-    refused(|work| work.overhead = Span::Cycles(-1.0), "overhead");
-    refused(|work| work.epilogue = Span::Ns(f64::NAN), "epilogue");
+    refused(|work| work.times.overhead = Span::Cycles(-1.0), "times.overhead");
+    refused(|work| work.times.finish = Span::Ns(f64::NAN), "times.finish");
     refused(|work| work.order = Some(7), "order");
     refused(|work| work.order = Some(0), "order");
     refused(|work| (work.m, work.n, work.k) = (1 << 32, 1 << 32, 1 << 32), "tiles");
@@ -206,10 +200,7 @@ proptest! {
             write: false,
             buffer: 1,
             buffer_bytes: None,
-            startup: NONE,
-            cold: None,
-            overhead: NONE,
-            finish: NONE,
+            times: Times::default(),
         };
         let mut program = program;
         program.kernels.push(Kernel { work: Work::Access(chase), ..Kernel::of(1, 1) });

@@ -9,7 +9,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::tiles::each_tile_once;
-use super::work::{Span, no_time};
+use super::times::Times;
+use super::work::Span;
 use crate::error::{Error, Result};
 
 /// What a CTA reads or writes.
@@ -27,18 +28,9 @@ pub struct Access {
     /// How large the buffer is, if a pattern that leaves it is to be refused.
     #[serde(default)]
     pub buffer_bytes: Option<u64>,
-    /// Before a CTA's first iteration.
-    #[serde(default = "no_time")]
-    pub startup: Span,
-    /// Before an SM's first iteration in the launch, in place of what the device says.
+    /// What a CTA takes beside its accesses.
     #[serde(default)]
-    pub cold: Option<Span>,
-    /// What an iteration takes beside its accesses.
-    #[serde(default = "no_time")]
-    pub overhead: Span,
-    /// Behind the last iteration.
-    #[serde(default = "no_time")]
-    pub finish: Span,
+    pub times: Times,
 }
 
 /// Which bytes of its buffer a CTA moves, and in which order. Offsets and lengths are bytes.
@@ -156,10 +148,7 @@ const MOST_MOVED: u64 = 1 << 60;
 
 impl Access {
     pub(crate) fn validate(&self, ctas: u64, arrays: &[usize]) -> Result<()> {
-        self.startup.validate("startup")?;
-        self.overhead.validate("overhead")?;
-        self.cold.map_or(Ok(()), |cold| cold.validate("cold"))?;
-        self.finish.validate("finish")?;
+        self.times.validate()?;
         self.pattern.validate(ctas, arrays).map_err(|e| e.within(&format!("pattern.{}", self.pattern.name())))?;
         let extent = self.pattern.extent(ctas);
         match self.buffer_bytes {
@@ -176,19 +165,11 @@ impl Access {
 
     /// Checks that it is a pattern and nothing else: what a warp program does beside its accesses stands in its segments.
     pub(super) fn is_bare(&self) -> Result<()> {
-        let times = [
-            ("startup", Some(self.startup)),
-            ("cold", self.cold),
-            ("overhead", self.overhead.into()),
-            ("finish", self.finish.into()),
-        ];
-        for (field, time) in times {
-            match time {
-                Some(Span::Ns(time) | Span::Cycles(time)) if time > 0.0 || field == "cold" => {
-                    let why = "in a warp program, what takes time beside accesses is segments";
-                    return Err(Error::invalid(field, time, why));
-                }
-                _ => {}
+        for (field, time) in self.times.named() {
+            let Some(Span::Ns(time) | Span::Cycles(time)) = time else { continue };
+            if time > 0.0 || field == "times.cold" {
+                let why = "in a warp program, what takes time beside accesses is segments";
+                return Err(Error::invalid(field, time, why));
             }
         }
         Ok(())

@@ -6,8 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::access::{LARGEST, THREAD_BYTES};
+use super::times::Times;
 use super::walk::Bytes;
-use super::work::{Span, no_time};
 use crate::error::{Error, Result};
 
 /// A kernel that streams through its arrays.
@@ -34,18 +34,9 @@ pub struct Streaming {
     /// Elements that a thread takes in one iteration; without, as many as 16 bytes hold of the widest array.
     #[serde(default)]
     pub thread_elements: Option<u64>,
-    /// Before a CTA's first iteration.
-    #[serde(default = "no_time")]
-    pub startup: Span,
-    /// Before an SM's first iteration in the launch, in place of what the device says.
+    /// What a CTA takes beside its loads, its arithmetic and its stores.
     #[serde(default)]
-    pub cold: Option<Span>,
-    /// What an iteration takes beside its loads, its arithmetic and its stores.
-    #[serde(default = "no_time")]
-    pub overhead: Span,
-    /// Behind the last iteration.
-    #[serde(default = "no_time")]
-    pub finish: Span,
+    pub times: Times,
 }
 
 /// An array of elements, one behind the other.
@@ -139,10 +130,7 @@ impl Streaming {
             let widest = self.arrays().map(|(_, array)| array.bytes).max().unwrap_or(1);
             size("thread_elements", count, MOST_OF_THREAD / widest)?;
         }
-        self.startup.validate("startup")?;
-        self.cold.map_or(Ok(()), |cold| cold.validate("cold"))?;
-        self.overhead.validate("overhead")?;
-        self.finish.validate("finish")
+        self.times.validate()
     }
 
     /// The largest power of two that divides the start and the length of every run, in bytes.
@@ -217,7 +205,6 @@ mod tests {
 
     fn work(elements: u64, share: Share) -> Streaming {
         let array = |bytes, buffer| Array { bytes, buffer, offset_bytes: 0 };
-        let none = Span::Ns(0.0);
         Streaming {
             elements,
             inputs: vec![array(4, 0), array(2, 1)],
@@ -226,10 +213,7 @@ mod tests {
             result: None,
             share,
             thread_elements: None,
-            startup: none,
-            cold: None,
-            overhead: none,
-            finish: none,
+            times: Times::default(),
         }
     }
 

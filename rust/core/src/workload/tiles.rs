@@ -8,8 +8,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::access::LARGEST;
+use super::times::Times;
 use super::walk::Bytes;
-use super::work::{Span, no_time};
 use crate::error::{Error, Result};
 
 /// A tiled matrix product, C (m x n) = A (m x k) B (k x n).
@@ -37,18 +37,9 @@ pub struct Tiles {
     /// Which buffer holds A, B behind it, C behind that.
     #[serde(default)]
     pub buffer: u16,
-    /// Before a CTA's first loads.
-    #[serde(default = "no_time")]
-    pub startup: Span,
-    /// Before an SM's first loads in the launch, in place of what the device says.
+    /// What a CTA takes beside its loads, its arithmetic and its stores: an iteration is a step.
     #[serde(default)]
-    pub cold: Option<Span>,
-    /// From the end of a step's arithmetic to the next step, during which others may use the tensor cores.
-    #[serde(default = "no_time")]
-    pub overhead: Span,
-    /// Behind the last step of a tile, before it is stored.
-    #[serde(default = "no_time")]
-    pub epilogue: Span,
+    pub times: Times,
 }
 
 /// More would be no pipeline but a copy of the operands.
@@ -124,10 +115,7 @@ impl Tiles {
         if extent > u128::from(LARGEST) {
             return Err(Error::invalid("m", self.m, format!("the matrices reach {extent} bytes; at most {LARGEST}")));
         }
-        self.startup.validate("startup")?;
-        self.cold.map_or(Ok(()), |cold| cold.validate("cold"))?;
-        self.overhead.validate("overhead")?;
-        self.epilogue.validate("epilogue")?;
+        self.times.validate()?;
         match self.order.map(|order| (order, arrays.get(order))) {
             Some((order, None)) => Err(Error::invalid("order", order, "no such list of numbers")),
             Some((_, Some(&len))) if len as u64 != tiles => {
@@ -235,10 +223,7 @@ mod tests {
             stages: 3,
             order: None,
             buffer: 0,
-            startup: Span::Ns(0.0),
-            cold: None,
-            overhead: Span::Ns(0.0),
-            epilogue: Span::Ns(0.0),
+            times: Times::default(),
         }
     }
 

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
-use super::work::{Span, no_time};
+use super::work::Span;
 use crate::error::{Error, Result};
 
 /// What the warps of each CTA issue.
@@ -25,10 +25,10 @@ pub struct Warps {
     #[serde(default)]
     pub order: Option<usize>,
     /// Before a CTA's first instruction is issued: its code is fetched.
-    #[serde(default = "no_time")]
+    #[serde(default)]
     pub startup: Span,
     /// Behind its last one.
-    #[serde(default = "no_time")]
+    #[serde(default)]
     pub finish: Span,
 }
 
@@ -417,7 +417,8 @@ mod tests {
     }
 
     fn through(program: Vec<Segment>, accesses: Vec<Access>) -> String {
-        let work = Warps { programs: vec![program], accesses, order: None, startup: no_time(), finish: no_time() };
+        let work =
+            Warps { programs: vec![program], accesses, order: None, startup: Span::default(), finish: Span::default() };
         work.validate(4, &[]).err().map(|error| error.to_string()).unwrap_or_default()
     }
 

@@ -18,6 +18,13 @@ pub enum Span {
     Cycles(f64),
 }
 
+impl Default for Span {
+    /// No time.
+    fn default() -> Self {
+        Self::Ns(0.0)
+    }
+}
+
 impl Span {
     /// In picoseconds, given the picoseconds of a cycle.
     pub fn ps(self, cycle_ps: f64) -> f64 {
@@ -155,10 +162,6 @@ pub enum Tasks {
     Atomic,
 }
 
-pub(super) const fn no_time() -> Span {
-    Span::Ns(0.0)
-}
-
 /// Whose flags a CTA waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -190,10 +193,10 @@ pub enum Work {
         /// How a CTA gets its next one.
         schedule: Tasks,
         /// What each task costs beside its duration: the loop and its barriers (the counter's answer comes on top).
-        #[serde(default = "no_time")]
+        #[serde(default)]
         overhead: Span,
         /// What each CTA does before its first task.
-        #[serde(default = "no_time")]
+        #[serde(default)]
         startup: Span,
     },
     /// CTAs that wait for others of their grid: look-back scans, semaphores, spin-waits on flags.

@@ -17,7 +17,7 @@ use wavesim::ids::SmId;
 use wavesim::records::Records;
 use wavesim::workload::work::{Needs, Tasks};
 use wavesim::workload::{
-    Access, Copy, Duration, Graph, Item, Kernel, Launch, Pattern, Program, Record, Span, Stream, Wait, Work,
+    Access, Copy, Duration, Graph, Item, Kernel, Launch, Pattern, Program, Record, Span, Stream, Times, Wait, Work,
 };
 use wavesim::{Dispatcher, Options, Result, simulate};
 
@@ -265,8 +265,9 @@ fn access(plan: &AccessPlan, ctas: u64, overhead: LengthPlan, arrays: &mut Vec<V
         _ => Pattern::Chase { bytes: 32 * count, stride_bytes: 32, loads: count },
     };
     let (startup, finish) = (Span::Ns(f64::from(overhead.1) / 10.0), Span::Cycles(f64::from(overhead.2) / 100.0));
-    let (buffer_bytes, cold) = (None, (skew % 3 == 0).then_some(Span::Ns(0.0)));
-    Access { pattern, write, buffer, buffer_bytes, cold, startup, overhead: Span::Cycles(20.0), finish }
+    let cold = (skew % 3 == 0).then_some(Span::Ns(0.0));
+    let times = Times { startup, cold, overhead: Span::Cycles(20.0), finish };
+    Access { pattern, write, buffer, buffer_bytes: None, times }
 }
 
 fn job() -> impl Strategy<Value = Job> {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use wavesim::device::{Device, Gpc, Replacement, Topology, WritePolicy, catalogue};
 use wavesim::ids::SmId;
 use wavesim::records::{Records, Traffic};
-use wavesim::workload::{Access, Item, Kernel, Launch, Pattern, Program, Span, Work};
+use wavesim::workload::{Access, Item, Kernel, Launch, Pattern, Program, Times, Work};
 use wavesim::{Dispatcher, Error, Options, simulate};
 
 const NEAR: u64 = 100;
@@ -47,9 +47,8 @@ fn device() -> Device {
 }
 
 fn access(pattern: Pattern) -> Access {
-    let none = Span::Ns(0.0);
-    let (write, buffer, buffer_bytes, cold) = (false, 0, None, None);
-    Access { pattern, write, buffer, buffer_bytes, cold, startup: none, overhead: none, finish: none }
+    let (write, buffer, buffer_bytes) = (false, 0, None);
+    Access { pattern, write, buffer, buffer_bytes, times: Times::default() }
 }
 
 fn chase(lines: u64, loads: u64) -> Access {

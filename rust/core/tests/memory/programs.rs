@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use wavesim::device::Device;
 use wavesim::records::Records;
-use wavesim::workload::{Access, Item, Kernel, Launch, Pattern, Pipe, Program, Segment, Source, Span, Warps, Work};
+use wavesim::workload::{
+    Access, Item, Kernel, Launch, Pattern, Pipe, Program, Segment, Source, Span, Times, Warps, Work,
+};
 use wavesim::{Dispatcher, Error, IssueMode, Options, simulate};
 
 use super::{DRAM, FAR, LINE, LINES, NEAR, access, chase, device, homes, last, last_took};
@@ -186,8 +188,8 @@ fn an_access_that_a_program_cannot_walk_through_is_refused() {
         ),
         (
             vec![load(1, 128, 0, true)],
-            vec![Access { overhead: Span::Cycles(4.0), ..read() }],
-            "accesses[0].overhead: in a warp program, what takes time beside accesses is segments (got 4)",
+            vec![Access { times: Times { overhead: Span::Cycles(4.0), ..Times::default() }, ..read() }],
+            "accesses[0].times.overhead: in a warp program, what takes time beside accesses is segments (got 4)",
         ),
     ] {
         assert_eq!(said(program, accesses), format!("{at}{expected}"));

@@ -13,7 +13,7 @@ use crate::simulate::{IssueMode, Options};
 use crate::workload::access::Pattern;
 use crate::workload::tiles::Plan;
 use crate::workload::walk::Walk;
-use crate::workload::{Access, Kernel, Work};
+use crate::workload::{Kernel, Times, Work};
 
 /// A launch whose CTAs move memory.
 #[derive(Debug)]
@@ -61,73 +61,56 @@ impl<'a> Launch<'a> {
         let uneven = |iterations| Uneven::new(timings.dram_spread, warps, iterations);
         // A kernel that is launched again moves the same bytes.
         let key = rng::stream(options.seed, "places", number as u64).next_u64();
+        let launch = |moves, times: &Times, uneven| Self {
+            moves,
+            buffer: 0,
+            write: false,
+            startup: timings.time(times.startup),
+            cold: times.cold.map_or(timings.cold, |span| timings.time(span)),
+            overhead: times.overhead.ps(timings.cycle_ps) / timings.cycle_ps,
+            together: false,
+            uneven,
+            finish: timings.time(times.finish),
+            traffic: Traffic::default(),
+            read_once: false,
+        };
         match &kernel.work {
             Work::Access(access) => {
                 let walk = Walk::new(&access.pattern, kernel.ctas(), kernel.threads(), arrays, key);
                 let uneven = uneven(access.pattern.iterations_to_barrier(kernel.threads()));
-                Some(Self::of_access(access, walk, timings, uneven))
+                Some(Self {
+                    buffer: access.buffer,
+                    write: access.write,
+                    together: access.pattern.together(),
+                    read_once: !access.write && matches!(access.pattern, Pattern::Stream { .. }),
+                    ..launch(Moves::Walk(walk), &access.times, uneven)
+                })
             }
-            Work::Tiles(tiles) => Some(Self {
-                moves: Moves::Tiles(Tiled::new(tiles, Plan::new(tiles, arrays), kernel.ctas(), device)),
-                buffer: tiles.buffer,
-                write: false,
-                startup: timings.time(tiles.startup),
-                cold: tiles.cold.map_or(timings.cold, |span| timings.time(span)),
-                overhead: 0.0,
-                together: true,
-                // What a step needs is there when the last warp's part is.
-                uneven: uneven(Some(1)),
-                finish: Time::ZERO,
-                traffic: Traffic::default(),
-                read_once: false,
-            }),
-            Work::Streaming(work) => Some(Self {
-                moves: Moves::Stream(Streamed::new(work, kernel, device)),
-                buffer: 0,
-                write: false,
-                startup: timings.time(work.startup),
-                cold: work.cold.map_or(timings.cold, |span| timings.time(span)),
-                overhead: work.overhead.ps(timings.cycle_ps) / timings.cycle_ps,
-                together: false,
-                uneven: uneven(None),
-                finish: Time::ZERO,
-                traffic: Traffic::default(),
-                read_once: work.reads_once(),
-            }),
-            Work::Warps(programs) if !programs.accesses.is_empty() => Some(Self {
-                moves: Moves::Programs(Accessed::all_of(programs, kernel, device, arrays, key)),
-                buffer: 0,
-                write: false,
-                startup: Time::ZERO,
-                cold: Time::ZERO,
-                overhead: 0.0,
-                together: false,
+            Work::Tiles(tiles) => {
+                let moves = Moves::Tiles(Tiled::new(tiles, Plan::new(tiles, arrays), kernel.ctas(), device));
+                // What a step needs is there when the last warp's part is. Its overhead is no part of the loads.
+                let uneven = uneven(Some(1));
+                Some(Self {
+                    buffer: tiles.buffer,
+                    overhead: 0.0,
+                    together: true,
+                    ..launch(moves, &tiles.times, uneven)
+                })
+            }
+            Work::Streaming(work) => {
+                let moves = Moves::Stream(Streamed::new(work, kernel, device));
+                Some(Self { read_once: work.reads_once(), ..launch(moves, &work.times, uneven(None)) })
+            }
+            Work::Warps(programs) if !programs.accesses.is_empty() => {
+                let moves = Moves::Programs(Accessed::all_of(programs, kernel, device, arrays, key));
                 // Stepped warps ask one by one.
-                uneven: match options.issue {
+                let uneven = match options.issue {
                     IssueMode::Exact => Uneven::new(timings.dram_spread, 1, None),
                     IssueMode::Rates => uneven(None),
-                },
-                finish: Time::ZERO,
-                traffic: Traffic::default(),
-                read_once: false,
-            }),
+                };
+                Some(launch(moves, &Times::default(), uneven))
+            }
             _ => None,
-        }
-    }
-
-    fn of_access(access: &Access, walk: Walk<'a>, timings: &Timings, uneven: Uneven) -> Self {
-        Self {
-            moves: Moves::Walk(walk),
-            buffer: access.buffer,
-            write: access.write,
-            startup: timings.time(access.startup),
-            cold: access.cold.map_or(timings.cold, |span| timings.time(span)),
-            overhead: access.overhead.ps(timings.cycle_ps) / timings.cycle_ps,
-            together: access.pattern.together(),
-            uneven,
-            finish: timings.time(access.finish),
-            traffic: Traffic::default(),
-            read_once: !access.write && matches!(access.pattern, Pattern::Stream { .. }),
         }
     }
 }
@@ -167,7 +150,7 @@ mod tests {
     use crate::gpu::policy::hardware::Hardware;
     use crate::records::Records;
     use crate::simulate::Options;
-    use crate::workload::{Access, Kernel, Pattern, Program, Span, Work};
+    use crate::workload::{Access, Kernel, Pattern, Program, Span, Times, Work};
 
     fn outcome(program: &Program, look_up: bool) -> Records {
         let device = catalogue::device("h200").expect("the catalogue has it");
@@ -189,16 +172,12 @@ mod tests {
         fn what_is_read_once_needs_no_lookup(
             ctas in 1..4_000_u32, warps in 1..9_u32, pieces in 1..40_u64, uneven in 0..3_u64, overhead in 0.0..100.0,
         ) {
-            let zero = Span::Ns(0.0);
             let access = Access {
                 pattern: Pattern::Stream { bytes: pieces * 1024 + uneven * 64 },
                 write: false,
                 buffer: 0,
                 buffer_bytes: None,
-                startup: zero,
-                cold: None,
-                overhead: Span::Cycles(overhead),
-                finish: zero,
+                times: Times { overhead: Span::Cycles(overhead), ..Times::default() },
             };
             let program = Program::of(Kernel { work: Work::Access(access), ..Kernel::of(ctas, 32 * warps) });
             let (short, long) = (outcome(&program, false), outcome(&program, true));

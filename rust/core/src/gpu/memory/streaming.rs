@@ -23,7 +23,6 @@ pub(super) struct Streamed<'a> {
     /// What it takes on those lanes that the warps of one CTA reach.
     alone_ps: f64,
     overhead: Time,
-    finish: Time,
 }
 
 impl<'a> Streamed<'a> {
@@ -37,8 +36,7 @@ impl<'a> Streamed<'a> {
             work,
             lanes_ps,
             alone_ps: lanes_ps * f64::from(limits.sub_partitions) / f64::from(reached),
-            overhead: time(work.overhead.ps(cycle_ps)),
-            finish: time(work.finish.ps(cycle_ps)),
+            overhead: time(work.times.overhead.ps(cycle_ps)),
         }
     }
 }
@@ -111,9 +109,8 @@ impl<'a> Memory<'a> {
                 Does::Result => {
                     self.has_come(place.sm(), std::mem::take(&mut state.demand));
                     state.does = Does::End;
-                    let &Streamed { work, finish, .. } = self.streamed(kernel);
-                    let result = (work.result.as_slice(), (u64::from(cta), 1));
-                    self.store_each(kernel, place, result, &mut state, now) + finish
+                    let result = (self.streamed(kernel).work.result.as_slice(), (u64::from(cta), 1));
+                    self.store_each(kernel, place, result, &mut state, now) + self.launch(kernel).finish
                 }
                 Does::End => {
                     self.has_come(place.sm(), state.demand);

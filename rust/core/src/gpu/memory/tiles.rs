@@ -24,7 +24,6 @@ pub(super) struct Tiled<'a> {
     /// A step's arithmetic.
     arithmetic: Time,
     overhead: Time,
-    epilogue: Time,
 }
 
 impl<'a> Tiled<'a> {
@@ -38,8 +37,7 @@ impl<'a> Tiled<'a> {
             ctas,
             stages: work.stages,
             arithmetic: time(work.flops_of_step() as f64 / rate * cycle_ps),
-            overhead: time(work.overhead.ps(cycle_ps)),
-            epilogue: time(work.epilogue.ps(cycle_ps)),
+            overhead: time(work.times.overhead.ps(cycle_ps)),
         }
     }
 }
@@ -88,7 +86,7 @@ impl Memory<'_> {
             let state = self.tile_of(place);
             (state.does, state.at, state.step)
         };
-        let &Tiled { ctas, stages, arithmetic, overhead, epilogue, ref plan } = self.tiled(kernel);
+        let &Tiled { ctas, stages, arithmetic, overhead, ref plan } = self.tiled(kernel);
         let (tiles, steps, output) = (plan.tiles, plan.steps, plan.output(plan.tile(at.min(plan.tiles - 1))));
         match does {
             Does::Start => {
@@ -118,7 +116,7 @@ impl Memory<'_> {
                     return Some(there.max(done + overhead));
                 }
                 state.does = Does::Store;
-                Some(done + epilogue)
+                Some(done + self.launch(kernel).finish)
             }
             Does::Store => {
                 let buffer = self.launch(kernel).buffer;
