@@ -138,11 +138,15 @@ def whole_waves(run: Run) -> Change | None:
         return kernel.edited(grid=grid, work=Duration.constant(ns=work_ns / grid))
 
     program = _with_kernels(run, whole)
+    # One that fits at once has no last wave: what it lacks is CTAs.
+    at_once = bool((run.kernels["waves"] < 1).all())
     return (
         None
         if program is None
         else Change(
-            "the same work in whole waves of equal CTAs",
+            "the same work in as many equal CTAs as there are slots"
+            if at_once
+            else "the same work in whole waves of equal CTAs",
             program,
             run.dispatcher,
             "the work can be split so at no cost",

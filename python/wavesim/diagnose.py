@@ -42,6 +42,13 @@ MEANINGS = {
 }
 """Account -> what it means."""
 
+UNFILLED = {
+    "tail": "grids with fewer CTAs than the machine has slots run while the other slots are idle",
+    "dependency": "grids with fewer CTAs than the machine has slots run while the next kernel "
+    "waits for them",
+}
+"""What the account means instead where it is mostly slots for which their kernel has no CTA."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -188,6 +195,8 @@ def _finding(
 
 def _title(run: Run, account: str, best: tuple[Change, float] | None) -> str:
     meaning = MEANINGS.get(account, "")
+    if account in UNFILLED and _is_mostly_unfilled(run):
+        meaning = UNFILLED[account]
     if account == "busy":
         meaning += f", limited by {_limit(run, best)}"
     return f"{account}: {meaning}".removesuffix(": ")
@@ -238,15 +247,15 @@ def _where(run: Run, account: str) -> list[str]:
     if account == "busy":
         return _figures(run)
     if account in ("tail", "dependency"):
-        slot_ns = pl.col("tail_share") * pl.col("duration_ns") * pl.col("residency")
         worst = (
-            kernels.group_by("name", maintain_order=True)
-            .agg(slot_ns.sum().alias("tail"), pl.col("waves").mean())
-            .sort("tail", descending=True, maintain_order=True)
+            _tails(run)
+            .group_by("name", "grid", maintain_order=True)
+            .agg(pl.col("tail_ns").sum(), pl.col("waves").mean())
+            .sort("tail_ns", descending=True, maintain_order=True)
+            .row(0, named=True)
         )
-        if worst["tail"][0] > 0:
-            name, waves = shortened(worst["name"][0]), worst["waves"][0]
-            return [f"The longest tails are those of {name}, with {waves:.3g} waves."]
+        if worst["tail_ns"] > 0:
+            return [_longest_tail(run, **worst)]
     if account == "launch":
         gaps = kernels["launch_gap_ns"].drop_nulls()
         gaps = gaps.filter(gaps > 0)
@@ -261,6 +270,36 @@ def _where(run: Run, account: str) -> list[str]:
         held = f"{shortened(least['name'])}: {least['residency']} an SM, held by {least['limiter']}"
         return [f"The fewest CTAs fit of {held}."]
     return []
+
+
+def _tails(run: Run) -> pl.DataFrame:
+    """Slot time behind each launch's last placed CTA, and what of it its grid never needed."""
+    slot_ns = pl.col("duration_ns") * pl.col("residency") * run.device.sms
+    tail_ns = pl.col("tail_share") * slot_ns
+    empty_ns = (1.0 - pl.col("waves")).clip(0.0) * slot_ns
+    return run.kernels.select(
+        "name",
+        "grid",
+        "waves",
+        tail_ns.alias("tail_ns"),
+        pl.min_horizontal(tail_ns, empty_ns).alias("unfilled_ns"),
+    )
+
+
+def _is_mostly_unfilled(run: Run) -> bool:
+    tails = _tails(run)
+    return float(tails["unfilled_ns"].sum()) > 0.5 * float(tails["tail_ns"].sum())
+
+
+def _longest_tail(run: Run, name: str, tail_ns: float, waves: float, grid: int) -> str:
+    name = shortened(name)
+    if waves >= 1 or tail_ns == 0:
+        return f"The longest tails are those of {name}, with {waves:.3g} waves."
+    said = f"{name} does not fill the machine: {counted(grid, 'CTA')}, {waves:.3g} waves"
+    without = run.device.sms - grid
+    if without > 0:
+        return f"{said}; none of them on at least {without} of {run.device.sms} SMs."
+    return f"{said}; SMs have room for more."
 
 
 def _figures(run: Run) -> list[str]:

@@ -61,6 +61,35 @@ def test_a_last_wave_of_one_cta_gives_back_most_of_a_wave() -> None:
     assert found.text.count("%") >= 2
 
 
+def test_a_grid_that_does_not_fill_the_machine_is_told_as_such_and_not_as_a_tail() -> None:
+    run = wavesim.simulate("h200", kernel(64, ns=20_000))
+    found = finding(run, "tail")
+    assert found.title.startswith("tail: grids with fewer CTAs than the machine has slots")
+    assert "64 CTAs, 0.0606 waves; none of them on at least 68 of 132 SMs" in found.text
+    filled = wavesim.simulate("h200", kernel(132 * 8, ns=20_000 * 64 / (132 * 8)))
+    assert "as there are slots" in found.change
+    assert found.gain_ns == pytest.approx(run.makespan_ns - filled.makespan_ns, rel=0.01)
+    assert "SMs have room for more" in finding(run_of(kernel(133)), "tail").text
+
+
+def test_a_last_wave_is_told_as_a_tail() -> None:
+    found = finding(run_of(kernel(3 * 132, ns=20_000, shared_memory=100_000)), "tail")
+    assert found.title == f"tail: {diagnosing.MEANINGS['tail']}"
+    assert "1.5 waves" in found.text
+
+
+def test_small_grids_that_wait_for_each_other_are_told_as_such() -> None:
+    title = finding(run_of(*[kernel(4, ns=50_000)] * 3), "dependency").title
+    assert title == f"dependency: {diagnosing.UNFILLED['dependency']}"
+
+
+def test_a_long_cta_of_a_grid_that_fills_the_machine_is_a_tail_although_it_fits_at_once() -> None:
+    times = [1_000.0] * (132 * 2 - 1) + [50_000.0]
+    work = Duration.per_cta(times)
+    found = finding(run_of(Kernel(132 * 2, shared_memory=100_000, work=work)), "tail")
+    assert found.title == f"tail: {diagnosing.MEANINGS['tail']}"
+
+
 def test_what_a_change_gives_back_is_another_simulation() -> None:
     run = wavesim.simulate("h200", kernel(200_000, ns=300), detail="kernels")
     found = finding(run, "starved")
