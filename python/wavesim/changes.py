@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from wavesim.devices import Device, occupancy
+from wavesim.devices import Device, Occupancy, occupancy
 from wavesim.simulate import simulate
 from wavesim.workload import (
     Access,
@@ -206,18 +206,21 @@ def one_more_resident(run: Run) -> Change | None:
     )
 
 
+def _occupancy(kernel: Kernel, device: Device, registers: int, shared_memory: int) -> Occupancy:
+    return occupancy(
+        device,
+        block=kernel.threads,
+        registers=registers,
+        shared_memory=shared_memory,
+        barriers=kernel.barriers,
+        cluster=kernel.cluster,
+        non_portable_cluster=kernel.non_portable_cluster,
+    )
+
+
 def _one_more(kernel: Kernel, device: Device, residency: int) -> Kernel | None:
     def resident(registers: int, shared_memory: int) -> int:
-        found = occupancy(
-            device,
-            block=kernel.threads,
-            registers=registers,
-            shared_memory=shared_memory,
-            barriers=kernel.barriers,
-            cluster=kernel.cluster,
-            non_portable_cluster=kernel.non_portable_cluster,
-        )
-        return found.ctas_per_sm
+        return _occupancy(kernel, device, registers, shared_memory).ctas_per_sm
 
     if resident(min(kernel.registers, 16), 0) <= residency:
         return None  # neither is what holds it
@@ -236,6 +239,35 @@ def _one_more(kernel: Kernel, device: Device, residency: int) -> Kernel | None:
         else:
             too_large = middle
     return kernel.edited(registers=registers, shared_memory=fits)
+
+
+def whole_carve_out(run: Run) -> Change | None:
+    """Set shared memory as large as it gets for every kernel, so that no split refuses another."""
+    sizes = run.device.limits.carve_outs_bytes
+    if len(set(carve_outs(run))) < 2:
+        return None
+    device = run.device.edited({"limits.carve_outs_bytes": sizes[-1:]})
+    return Change(
+        "a shared memory carve-out of 100% preferred by every kernel",
+        run.program,
+        run.dispatcher,
+        "no kernel needs the L1 that this takes",
+        device=device,
+    )
+
+
+def carve_outs(run: Run) -> list[int]:
+    """What each launch sets an idle SM's shared memory to: the least that costs no residency."""
+    sizes = run.device.limits.carve_outs_bytes
+    found: dict[Kernel, int] = {}
+    for launch in run.program.launches():
+        kernel = launch.kernel
+        if kernel not in found:
+            held = _occupancy(kernel, run.device, kernel.registers, kernel.shared_memory)
+            wanted = held.ctas_per_sm * held.shared_per_cta_bytes
+            fitting = (size for size in sizes if size >= wanted)
+            found[kernel] = next(fitting, run.device.limits.shared_bytes)
+    return [found[launch.kernel] for launch in run.program.launches()]
 
 
 def no_clusters(run: Run) -> Change | None:
@@ -402,7 +434,7 @@ CHANGES: Mapping[str, tuple[Callable[[Run], Change | None], ...]] = {
     "launch": (one_graph, dependent_launches),
     "fill": (ideal_dispatcher,),
     "starved": (ideal_dispatcher, persistent),
-    "blocked": (one_more_resident, no_clusters),
+    "blocked": (one_more_resident, whole_carve_out, no_clusters),
     "tail": (whole_waves,),
     "dependency": (whole_waves, no_order),
     "busy": (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, overload
 
 import polars as pl
 
-from wavesim.changes import CHANGES, Change
+from wavesim.changes import CHANGES, Change, carve_outs
 from wavesim.errors import Deadlock, InvalidInput
 from wavesim.simulate import simulate
 from wavesim.text import counted, shortened, time_text
@@ -268,7 +268,27 @@ def _where(run: Run, account: str) -> list[str]:
     if account == "blocked":
         least = kernels.sort("residency", maintain_order=True).row(0, named=True)
         held = f"{shortened(least['name'])}: {least['residency']} an SM, held by {least['limiter']}"
-        return [f"The fewest CTAs fit of {held}."]
+        return [f"The fewest CTAs fit of {held}.", *_refused_by_carve_out(run)]
+    return []
+
+
+def _refused_by_carve_out(run: Run) -> list[str]:
+    """The first launch that waited beside one whose SMs have less shared memory than it wants."""
+    sizes = carve_outs(run)
+    launches = run.kernels.select("name", "ready_ns", "placed_ns", "start_ns", "end_ns").rows()
+    running: list[tuple[str, float, float, int]] = []
+    for size, (name, ready, placed, start, end) in sorted(
+        zip(sizes, launches, strict=True), key=lambda launch: launch[1][1]
+    ):
+        running = [before for before in running if before[2] > ready]
+        for holder, since, _, held in running:
+            if held < size and since < placed:
+                return [
+                    f"{shortened(holder)} sets the shared memory of its SMs to {held // 1024} KB; "
+                    f"{shortened(name)} wants {size // 1024} KB, and starts on none of these SMs "
+                    "until all CTAs there have ended."
+                ]
+        running.append((name, start, end, size))
     return []
 
 

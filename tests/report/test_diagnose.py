@@ -30,6 +30,7 @@ from wavesim.changes import (
     one_graph,
     one_more_resident,
     persistent,
+    whole_carve_out,
     whole_waves,
 )
 from wavesim.diagnose import diagnose
@@ -310,6 +311,28 @@ def test_without_order_every_kernel_has_a_stream_of_its_own_and_its_priority() -
     priorities = [change.program.streams.get(item.stream) for item in items]
     assert [p and p.priority for p in priorities] == [-1, None, -1]
     assert no_order(run_of(k)) is None
+
+
+def refused_by_carve_out() -> wavesim.Run:
+    """Neither kernel uses shared memory, of which the system keeps 1 KB a CTA."""
+    a, b = kernel(132, ns=80_000, block=512, name="a"), kernel(264, block=64, name="b")
+    return run_of(Launch(a), Launch(b, stream=1))
+
+
+def test_a_kernel_that_waits_for_a_carve_out_is_told_whose_and_what_a_larger_one_gives() -> None:
+    run = refused_by_carve_out()
+    found = finding(run, "blocked")
+    assert "a sets the shared memory of its SMs to 16 KB; b wants 32 KB" in found.text
+    assert "carve-out of 100%" in found.change
+    alone = run_of(kernel(132, ns=80_000, block=512))
+    assert found.gain_ns == pytest.approx(run.makespan_ns - alone.makespan_ns, rel=0.05)
+
+
+def test_kernels_of_one_carve_out_are_not_told_of_it() -> None:
+    a, b = kernel(132, ns=80_000, shared_memory=ALONE), kernel(132, shared_memory=ALONE)
+    run = run_of(Launch(a), Launch(b, stream=1))
+    assert whole_carve_out(run) is None
+    assert diagnosing._refused_by_carve_out(run) == []
 
 
 def test_no_change_takes_from_a_product_the_shared_memory_that_it_needs() -> None:

