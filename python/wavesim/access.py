@@ -28,7 +28,7 @@ __all__ = [
     "Strided",
 ]
 
-Bytes = Annotated[int, Field(ge=1, le=2**44)]
+Bytes = Annotated[int, Field(ge=1, le=2**40)]
 Positive = Annotated[int, Field(ge=1, lt=2**32)]
 Whole = Annotated[int, Field(ge=0, lt=2**32)]
 
@@ -104,8 +104,8 @@ class Strided(Editable, Spec):
     kind: Literal["strided"] = "strided"
     piece_bytes: Bytes
     pieces: Positive
-    stride_bytes: Annotated[int, Field(ge=0, le=2**44)]
-    cta_stride_bytes: Annotated[int, Field(ge=0, le=2**44)]
+    stride_bytes: Annotated[int, Field(ge=0, le=2**40)]
+    cta_stride_bytes: Annotated[int, Field(ge=0, le=2**40)]
 
 
 class Random(Editable, Spec):
@@ -144,7 +144,7 @@ class Broadcast(Editable, Spec):
 
     kind: Literal["broadcast"] = "broadcast"
     bytes: Bytes
-    skew_bytes: Annotated[int, Field(ge=0, le=2**44)] = 0
+    skew_bytes: Annotated[int, Field(ge=0, le=2**40)] = 0
 
 
 class Chase(Editable, Spec):
@@ -156,7 +156,7 @@ class Chase(Editable, Spec):
     kind: Literal["chase"] = "chase"
     bytes: Bytes
     stride_bytes: Bytes = 128
-    loads: Annotated[int, Field(ge=1, le=2**44)]
+    loads: Annotated[int, Field(ge=1, le=2**40)]
 
 
 Pattern = Annotated[

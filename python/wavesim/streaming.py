@@ -25,7 +25,7 @@ class Array(Editable, Spec):
     positional: ClassVar[tuple[str, ...]] = ("bytes", "buffer", "offset_bytes")
     bytes: Annotated[int, Field(ge=1, le=2**16)]
     buffer: Annotated[int, Field(ge=0, lt=2**16)] = 0
-    offset_bytes: Annotated[int, Field(ge=0, le=2**44)] = 0
+    offset_bytes: Annotated[int, Field(ge=0, le=2**40)] = 0
 
     if TYPE_CHECKING:
 
@@ -56,7 +56,7 @@ class Streaming(Editable, Spec):
         Streaming(2**24, inputs=Array(4), operations=1, result=Array(4, 1))
 
     Args:
-        elements: of each array, over the whole grid.
+        elements: of each array, over the whole grid; no array is larger than 1 TiB.
         inputs: the arrays that are loaded; :class:`Array`, or several of them.
         outputs: the arrays that are stored. One that is an input too is worked on in place.
         operations: instructions an element on the FP32 lanes, a multiply-add being one. Of a pipe
@@ -78,7 +78,7 @@ class Streaming(Editable, Spec):
 
     positional: ClassVar[tuple[str, ...]] = ("elements", "inputs", "outputs")
     kind: Literal["streaming"] = "streaming"
-    elements: Annotated[int, Field(ge=1, le=2**44)]
+    elements: Annotated[int, Field(ge=1, le=2**40)]
     inputs: Arrays = ()
     outputs: Arrays = ()
     operations: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0

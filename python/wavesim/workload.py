@@ -66,7 +66,7 @@ class Persistent(Editable, Spec):
     ``schedule="static"``: CTA i of n takes tasks i, i + n, i + 2n ... ``"atomic"``: each CTA takes
     the next task from one counter in global memory, which costs a round trip a task.
     ``overhead_cycles``: what each task costs beside its duration (the loop and its barriers);
-    ``startup_cycles``: what each CTA does before its first task.
+    ``startup_cycles``: what each CTA does before its first task. A grid has at most 2^24 CTAs.
     """
 
     positional: ClassVar[tuple[str, ...]] = ("tasks", "duration", "schedule")
@@ -125,8 +125,8 @@ class Chain(Editable, Spec):
     A CTA runs ``before``, waits until those it ``needs`` have ended, runs ``after``, and ends,
     which sets its own flag. ``needs``: a number ``d`` (CTA i waits for CTA i - d), or one or more
     lists of one CTA's number a CTA, -1 for none. A flag takes an atomic's way through L2 to be
-    seen. Waiting CTAs keep their slots: a grid whose CTAs wait for others that find no slot ends
-    in a :class:`wavesim.errors.Deadlock` that names them.
+    seen. A grid has at most 2^24 CTAs. Waiting CTAs keep their slots: a grid whose CTAs wait for
+    others that find no slot ends in a :class:`wavesim.errors.Deadlock` that names them.
     """
 
     positional: ClassVar[tuple[str, ...]] = ("before", "after", "needs")

@@ -138,20 +138,40 @@ def test_other_threads_go_on_while_a_run_is_simulated(h200):
 
 LONG_RUN = """
 import sys, wavesim
-kernel = wavesim.Kernel(2_000_000_000, work=wavesim.Duration.constant(ns=100))
+from wavesim import Access, Chain, Duration, Kernel, Persistent, Streaming, Warps
+from wavesim.streaming import Array
+from wavesim.warps import Arithmetic, Loop
+kernel = {kernel}
 print("started", flush=True)
 try:
-    wavesim.simulate("h200", kernel, detail="kernels")
+    wavesim.simulate("h200", kernel, detail="kernels", issue="{issue}")
 except KeyboardInterrupt:
     print("interrupted", flush=True)
     sys.exit(0)
 """
 
 
+SHORT = "Duration.constant(ns=100)"
+
+
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
-def test_ctrl_c_stops_a_run_that_would_take_minutes():
+@pytest.mark.parametrize(
+    ("kernel", "issue"),
+    [
+        (f"Kernel(2_000_000_000, work={SHORT})", "rates"),
+        (f"Kernel(100, work=Persistent(2**31, {SHORT}, 'atomic'))", "rates"),
+        (f"Kernel(2**24, work=Chain({SHORT}, {SHORT}))", "rates"),
+        ("Kernel(1, 32, work=Access.chase(2**30, 2**40))", "rates"),
+        ("Kernel(1_056, work=Streaming(2**37, Array(4), Array(4, 1)))", "rates"),
+        ("Kernel(9, work=Warps([Loop(2**30, [Arithmetic(999)])]))", "exact"),
+    ],
+    ids=["ctas", "tasks", "chain", "chase", "stream", "cycles"],
+)
+def test_ctrl_c_stops_a_run_that_would_take_minutes(kernel, issue):
     with subprocess.Popen(
-        [sys.executable, "-c", LONG_RUN], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", LONG_RUN.format(kernel=kernel, issue=issue)],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "started\n"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import wavesim
-from wavesim import Chain, Duration, Kernel
+from wavesim import Chain, Duration, Kernel, Persistent
 from wavesim.errors import Deadlock, InvalidInput
 
 BEFORE, AFTER = Duration.constant(ns=1_000), Duration.constant(ns=100)
@@ -52,3 +52,12 @@ def test_a_chain_that_cannot_be_is_refused(make, message):
 def test_a_chain_comes_back_from_json():
     kernel = Kernel(3, work=Chain(BEFORE, AFTER, needs=[[-1, 0, 1], [-1, -1, 0]]))
     assert Kernel.model_validate_json(kernel.model_dump_json()) == kernel
+
+
+@pytest.mark.parametrize(
+    "work", [Chain(AFTER, AFTER), Persistent(9, AFTER), Persistent(9, AFTER, "atomic")]
+)
+def test_a_grid_too_large_to_keep_each_of_its_ctas_is_refused_by_its_size(work):
+    with pytest.raises(InvalidInput, match="at most 16777216 CTAs where they share") as caught:
+        wavesim.simulate("h200", Kernel(2**24 + 1, work=work))
+    assert caught.value.field == "kernel.grid"

@@ -187,7 +187,7 @@ fn what_cannot_be_is_refused_with_its_field() {
     refused(|work| work.inputs = vec![array(4, 0); 65], "inputs");
     refused(|work| work.inputs[0].bytes = 0, "inputs[0].bytes");
     refused(|work| work.outputs.push(array(4_097, 0)), "outputs[1].bytes");
-    refused(|work| work.outputs[0].offset_bytes = 1 << 44, "outputs[0].offset_bytes");
+    refused(|work| work.outputs[0].offset_bytes = 1 << 40, "outputs[0].offset_bytes");
     refused(|work| work.result = Some(array(0, 0)), "result.bytes");
     refused(|work| work.result = Some(array(65_537, 0)), "result.bytes");
     refused(|work| work.thread_elements = Some(1025), "thread_elements");

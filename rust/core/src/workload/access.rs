@@ -141,8 +141,8 @@ pub enum Pattern {
 pub(crate) const THREAD_BYTES: u64 = 16;
 /// What a load of a chase moves: a sector.
 pub(super) const CHASE_BYTES: u64 = 32;
-/// The largest buffer: more than any device has, and sums of a few never overflow.
-pub(super) const LARGEST: u64 = 1 << 44;
+/// The largest buffer, 1 TiB: more than any device has, and sums of a few never overflow.
+pub(super) const LARGEST: u64 = 1 << 40;
 /// The most bytes that a CTA moves.
 const MOST_MOVED: u64 = 1 << 60;
 

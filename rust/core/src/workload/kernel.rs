@@ -48,6 +48,8 @@ const fn one() -> u32 {
 
 /// The largest grid of one launch that is simulated, in CTAs.
 pub const MAX_CTAS: u64 = u32::MAX as u64;
+/// The most CTAs of a launch of which something is kept from the start: a second or so, and a gigabyte.
+const MAX_KEPT_CTAS: u64 = 1 << 24;
 
 impl Kernel {
     /// Whether all of its CTAs have to be resident at once: it asks for that, or its work does.
@@ -119,6 +121,10 @@ impl Kernel {
                 self.cluster,
                 format!("the grid of {} CTAs is not a whole number of clusters", self.ctas()),
             ));
+        }
+        if self.work.keeps_each_cta() && self.ctas() > MAX_KEPT_CTAS {
+            let why = format!("at most {MAX_KEPT_CTAS} CTAs where they share tasks or wait for each other");
+            return Err(Error::invalid("grid", self.ctas(), why));
         }
         Span::Cycles(self.last_warp_cycles).validate("last_warp_cycles")?;
         if self.last_warp_cycles > 0.0 && !matches!(self.work, Work::Duration(_)) {

@@ -109,7 +109,7 @@ impl Streaming {
             size(&format!("{field}.bytes"), array.bytes, most)?;
             let end = u128::from(array.bytes) * u128::from(count) + u128::from(array.offset_bytes);
             if end > u128::from(LARGEST) {
-                let why = format!("the array reaches {end} bytes; at most {LARGEST}");
+                let why = format!("the array reaches {end} bytes, and no device holds more than {LARGEST}");
                 let offset = (format!("{field}.offset_bytes"), array.offset_bytes);
                 let (field, value) = if array.offset_bytes > 0 { offset } else { (sized.0.to_owned(), sized.1) };
                 return Err(Error::invalid(field, value, why));

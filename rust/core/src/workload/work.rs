@@ -275,6 +275,11 @@ impl Work {
 }
 
 impl Work {
+    /// Whether something is kept of each CTA before the first one runs: its share of the tasks, or whom it waits for.
+    pub(super) const fn keeps_each_cta(&self) -> bool {
+        matches!(self, Self::Persistent { .. } | Self::Chain { .. })
+    }
+
     /// The durations of which it is made.
     pub(crate) fn durations(&self) -> impl Iterator<Item = &Duration> {
         let (first, second) = match self {
