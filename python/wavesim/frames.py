@@ -15,6 +15,7 @@ import polars as pl
 
 from wavesim._wavesim import RunRecords
 from wavesim.errors import InvalidInput
+from wavesim.scalars import whole
 
 __all__ = [
     "ACCOUNTS",
@@ -357,6 +358,7 @@ def _unless_empty(frame: pl.DataFrame) -> pl.DataFrame | None:
 
 def checked_bins(bins: int) -> int:
     """Give the number of bins of a timeline; raises InvalidInput unless it is 1 to 1,000,000."""
-    if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= 1_000_000:
+    count = whole(bins)
+    if count is None or not 1 <= count <= 1_000_000:
         raise InvalidInput(f"bins: must be from 1 to 1,000,000 (got {bins!r})", "bins", bins)
-    return bins
+    return count

@@ -12,6 +12,7 @@ from wavesim.errors import InvalidInput
 from wavesim.frames import Recorded
 from wavesim.measured import solve
 from wavesim.run import Detail, Dispatcher, Issue, Run
+from wavesim.scalars import whole
 from wavesim.wire import translated, wire_of
 from wavesim.workload import Kernel, Launch, Measured, Program
 
@@ -56,26 +57,27 @@ def simulate(
     if not isinstance(target, Device):
         raise InvalidInput(f"device: must be a device or a name (got {device!r})", "device", device)
     if isinstance(program, Kernel):
-        whole = _launched(program)
+        asked = _launched(program)
     elif isinstance(program, Program):
-        whole = program
+        asked = program
     else:
         why = f"program: must be a program or a kernel (got {type(program).__name__})"
         raise InvalidInput(why, "program", program)
     _one_of("detail", detail, get_args(Detail))
     _one_of("dispatcher", dispatcher, get_args(Dispatcher))
     _one_of("issue", issue, get_args(Issue))
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
+    start = whole(seed)
+    if start is None or not 0 <= start < 2**64:
         raise InvalidInput(f"seed: must be from 0 to 2^64 - 1 (got {seed!r})", "seed", seed)
     first = _first_sms(first_sms, target)
 
-    wire, notes = whole.wire, tuple[str, ...]()
-    if any(isinstance(launch.kernel.work, Measured) for launch in whole.launches()):
-        solved = solve(whole, target)
-        wire, notes = wire_of(whole, solved.works), solved.notes
+    wire, notes = asked.wire, tuple[str, ...]()
+    if any(isinstance(launch.kernel.work, Measured) for launch in asked.launches()):
+        solved = solve(asked, target)
+        wire, notes = wire_of(asked, solved.works), solved.notes
     try:
         records = _wavesim.simulate(
-            target.machine, wire.program, wire.arrays, seed, detail, dispatcher, first, issue
+            target.machine, wire.program, wire.arrays, start, detail, dispatcher, first, issue
         )
     except InvalidInput as error:
         found = translated(error, wire)
@@ -83,8 +85,8 @@ def simulate(
     return Run(
         Recorded(records),
         device=target,
-        program=whole,
-        seed=seed,
+        program=asked,
+        seed=start,
         detail=detail,
         dispatcher=dispatcher,
         first_sms=first,
@@ -105,15 +107,22 @@ def _one_of(field: str, value: object, choices: tuple[str, ...]) -> None:
 
 def _first_sms(first_sms: Sequence[int], device: Device) -> tuple[int, ...]:
     """Check what the engine could not be given."""
-    first = tuple(first_sms)
-    if len(first) > 2:
-        why = f"first_sms: must be at most two SMs (got {len(first)})"
-        raise InvalidInput(why, "first_sms", first)
-    for i, sm in enumerate(first):
-        if isinstance(sm, bool) or not isinstance(sm, int) or not 0 <= sm < device.sms:
-            why = f"first_sms[{i}]: SM numbers run from 0 to {device.sms - 1} (got {sm!r})"
-            raise InvalidInput(why, f"first_sms[{i}]", sm)
-    return first
+    try:
+        given = tuple(first_sms)
+    except TypeError:
+        why = f"first_sms: must be a list of SMs (got {first_sms!r})"
+        raise InvalidInput(why, "first_sms", first_sms) from None
+    if len(given) > 2:
+        why = f"first_sms: must be at most two SMs (got {len(given)})"
+        raise InvalidInput(why, "first_sms", given)
+    first = []
+    for i, value in enumerate(given):
+        sm = whole(value)
+        if sm is None or not 0 <= sm < device.sms:
+            why = f"first_sms[{i}]: SM numbers run from 0 to {device.sms - 1} (got {value!r})"
+            raise InvalidInput(why, f"first_sms[{i}]", value)
+        first.append(sm)
+    return tuple(first)
 
 
 def _launched(kernel: Kernel) -> Program:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationErro
 from pydantic_core import CoreSchema, core_schema
 
 from wavesim.errors import InvalidInput
+from wavesim.scalars import is_truth, refusing_look_alikes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,13 +38,15 @@ class Spec(BaseModel):
             raise as_invalid_input(error) from None
 
     def _named(self, values: tuple[Any, ...], fields: dict[str, Any]) -> dict[str, Any]:
-        names = self.positional[: len(values)]
+        kind, names = type(self).__name__, self.positional[: len(values)]
         if len(values) > len(names):
-            most = len(self.positional)
-            raise TypeError(f"{type(self).__name__} takes {most} values without a name at most")
-        for name in names:
+            known = f": {', '.join(self.positional)}" if self.positional else ""
+            why = f"{kind} takes {len(self.positional)} values without a name at most{known}"
+            raise InvalidInput(f"{why} (got {len(values)})", None, values)
+        for name, value in zip(names, values, strict=True):
             if name in fields:
-                raise TypeError(f"{type(self).__name__} got two values for {name}")
+                why = f"{kind} got two values for it ({shown(value)} and {shown(fields[name])})"
+                raise InvalidInput(f"{name}: {why}", name, value)
         return dict(zip(names, values, strict=True)) | fields
 
     @classmethod
@@ -61,6 +64,10 @@ class Spec(BaseModel):
             return super().model_validate_json(json_data, **options)
         except ValidationError as error:
             raise as_invalid_input(error) from None
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return refusing_look_alikes(handler(source), cls)
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """Show what differs from the defaults."""
@@ -100,8 +107,19 @@ def as_invalid_input(error: ValidationError) -> InvalidInput:
     if first["type"] == "extra_forbidden":
         return InvalidInput(f"{path}: there is no such field (got {value!r})", path, value)
     why = _lowered(why).replace("input should", "must")
-    why = why.replace("valid dictionary or object to extract fields from", "spec or its fields")
+    for words, plain in _PLAIN:
+        why = why.replace(words, plain)
     return InvalidInput(f"{path}: {why} (got {shown(value)})", path, value)
+
+
+_PLAIN = (
+    ("valid dictionary or object to extract fields from", "spec or its fields"),
+    ("valid integer", "whole number"),
+    ("valid number", "number"),
+    ("valid string", "string"),
+    ("valid tuple", "list"),
+)
+"""Pydantic's words, and those of someone who does not know it."""
 
 
 def shown(value: object) -> str:
@@ -118,13 +136,17 @@ TAGS: set[str] = set()
 """Kinds of tagged unions: pydantic puts them into its locations, and no caller wrote them there."""
 
 
+_OF_UNIONS = ("constrained-", "function-", "tuple[")
+"""How pydantic names the members of a union in its locations."""
+
+
 def _path_of(location: Iterable[int | str]) -> str:
     """Give a location as a path: ``("items", 0, "launch", "at_ns")`` is ``items[0].at_ns``."""
     path, steps = "", tuple(location)
     for step in steps:
         if isinstance(step, int):
             path += f"[{step}]"
-        elif step not in TAGS:
+        elif step not in TAGS and not step.startswith(_OF_UNIONS):
             path += f".{step}" if path else step
     return path or str(steps[-1] if steps else "")  # a field may have a kind's name
 
@@ -151,7 +173,7 @@ class Numbers:
             values = values.to_numpy()
         try:
             given = np.asarray(values)
-            if given.dtype.kind == "c":
+            if given.dtype.kind in "cbSU" or _has_look_alikes(values, given):
                 raise TypeError
             array = given.astype(np.float64, copy=False)
         except (TypeError, ValueError, OverflowError):
@@ -206,6 +228,15 @@ class Numbers:
                 lambda numbers: numbers.array.tolist(), when_used="json"
             ),
         )
+
+
+def _has_look_alikes(values: object, array: np.ndarray[Any, Any]) -> bool:
+    """Whether truth values or text lie among the numbers; an array of numbers has none."""
+    if array.dtype.kind == "O":
+        values = array.ravel()
+    elif not isinstance(values, list | tuple):
+        return False
+    return any(is_truth(value) or isinstance(value, str | bytes) for value in values)
 
 
 class CtaNumbers(Numbers):

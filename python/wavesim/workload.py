@@ -17,6 +17,7 @@ from wavesim.access import Access
 from wavesim.devices import Device
 from wavesim.durations import AnyDuration, Duration, PerCta, Time, for_count
 from wavesim.errors import InvalidInput
+from wavesim.scalars import is_truth
 from wavesim.spec import TAGS, CtaNumbers, Editable, Spec
 from wavesim.streaming import Streaming
 from wavesim.tiles import Tiles
@@ -52,7 +53,11 @@ StreamNumber = Annotated[int, Field(ge=0, lt=2**32)]
 
 def _three(value: Any) -> Any:
     """Read ``n``, ``(x,)``, ``(x, y)`` and ``(x, y, z)`` as x, y, z."""
-    if isinstance(value, Sequence) and not isinstance(value, str) and 1 <= len(value) <= 3:
+    if isinstance(value, str | bytes) or is_truth(value):
+        raise ValueError("must be a number or (x, y, z)")
+    if hasattr(value, "tolist"):  # an array, or a number of NumPy's
+        value = value.tolist()
+    if isinstance(value, Sequence) and 1 <= len(value) <= 3:
         return (*value, 1, 1)[:3]
     return value if isinstance(value, Sequence) else (value, 1, 1)
 
@@ -109,6 +114,8 @@ class GridSync(Editable, Spec):
 
 def _lists(needs: Any) -> Any:
     """Read one list of CTA numbers, or several, as a tuple of lists."""
+    if isinstance(needs, str | bytes) or is_truth(needs):
+        raise ValueError("must be a number from 1 on, or one or more lists of CTAs")
     if isinstance(needs, int):
         return needs
     import numpy as np  # noqa: PLC0415 (loaded when there are arrays)
@@ -155,6 +162,12 @@ class Chain(Editable, Spec):
         return self.edited(before=before, after=after)
 
 
+def _device_or_name(on: Any) -> Any:
+    if on is not None and not isinstance(on, Device | str | Mapping):
+        raise ValueError("must be a device or the name of one")
+    return on
+
+
 class Measured(Editable, Spec):
     """A kernel of which only the whole time was measured, as a profiler's trace has it.
 
@@ -168,7 +181,7 @@ class Measured(Editable, Spec):
     positional: ClassVar[tuple[str, ...]] = ("span_ns", "on", "scale")
     kind: Literal["measured"] = "measured"
     span_ns: Time
-    on: Device | str | None = None
+    on: Annotated[Device | str | None, BeforeValidator(_device_or_name)] = None
     scale: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = None
 
     if TYPE_CHECKING:

@@ -27,7 +27,7 @@ CORE_USES = {
 
 # The package's parts in layers: each may load, at import, what stands above it.
 LAYERS = [
-    {"errors", "text", "_wavesim"},
+    {"errors", "scalars", "text", "_wavesim"},
     {"spec"},
     {"devices", "durations"},
     {"tiles", "streaming"},

@@ -87,14 +87,6 @@ def test_a_kernel_shows_what_differs_from_the_defaults():
     assert str(kernel) == repr(kernel)
 
 
-@pytest.mark.parametrize("arguments", [(10, 20, 30, 40), (10, WORK)])
-def test_values_without_a_name_are_taken_as_far_as_the_signature_says(arguments):
-    with pytest.raises((TypeError, InvalidInput)):
-        Kernel(*arguments)
-    with pytest.raises(TypeError, match="grid"):
-        Kernel(10, grid=10, work=WORK)
-
-
 @pytest.mark.parametrize(
     "work",
     [

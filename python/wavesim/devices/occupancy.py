@@ -15,6 +15,7 @@ from wavesim import _wavesim
 from wavesim.devices.catalogue import device as catalogue_device
 from wavesim.devices.device import Device
 from wavesim.errors import InvalidInput
+from wavesim.scalars import is_truth
 
 if TYPE_CHECKING:
     import numpy as np
@@ -124,8 +125,8 @@ def occupancy(
         "shared_bytes": _count("shared_memory", shared_memory),
         "barriers": _count("barriers", barriers),
         "cluster": _count("cluster", cluster),
-        "cluster_launch": bool(cluster_launch),
-        "non_portable_cluster": bool(non_portable_cluster),
+        "cluster_launch": _truth("cluster_launch", cluster_launch),
+        "non_portable_cluster": _truth("non_portable_cluster", non_portable_cluster),
     }
     answer: dict[str, Any] = json.loads(_wavesim.occupancy(target.machine, json.dumps(shape)))
     answer["by_blocks"] = answer.pop("by_ctas")
@@ -203,6 +204,12 @@ def _count(field: str, value: object) -> int:
     if isinstance(value, bool) or not 0 <= count < 2**32:
         raise InvalidInput(f"{field}: must be from 0 to 2^32 - 1 (got {value!r})", field, value)
     return count
+
+
+def _truth(field: str, value: object) -> bool:
+    if not is_truth(value):
+        raise InvalidInput(f"{field}: must be true or false (got {value!r})", field, value)
+    return bool(value)
 
 
 def _threads(device: Device, block: int | Sequence[int]) -> int:
