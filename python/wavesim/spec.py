@@ -99,13 +99,20 @@ def as_invalid_input(error: ValidationError) -> InvalidInput:
     if isinstance(cause, InvalidInput):
         if cause.field:
             why = str(cause).removeprefix(f"{cause.field}: ")
-            path = f"{path}.{cause.field}" if path else cause.field
+            dot = "." if path and not cause.field.startswith("[") else ""
+            path = f"{path}{dot}{cause.field}"
             return InvalidInput(f"{path}: {why}", path, cause.value)
         return InvalidInput(f"{path}: {cause}" if path else str(cause), path, value)
     if first["type"] == "missing":
         return InvalidInput(f"{path}: is needed", path, None)
     if first["type"] == "extra_forbidden":
         return InvalidInput(f"{path}: there is no such field (got {value!r})", path, value)
+    if first["type"].startswith("union_tag"):
+        path = f"{path}.kind" if path else "kind"
+        if isinstance(value, Mapping):
+            value = value.get("kind")
+        kinds = first.get("ctx", {}).get("expected_tags")
+        why = f"must be one of {kinds}" if kinds else "is needed: it says which fields there are"
     why = _lowered(why).replace("input should", "must")
     for words, plain in _PLAIN:
         why = why.replace(words, plain)
@@ -144,6 +151,8 @@ def _path_of(location: Iterable[int | str]) -> str:
     """Give a location as a path: ``("items", 0, "launch", "at_ns")`` is ``items[0].at_ns``."""
     path, steps = "", tuple(location)
     for step in steps:
+        if step == "[key]":
+            continue
         if isinstance(step, int):
             path += f"[{step}]"
         elif step not in TAGS and not step.startswith(_OF_UNIONS):
@@ -183,7 +192,8 @@ class Numbers:
         outside = ~((array >= self._least) & (array <= LONGEST_NS))
         if outside.any():
             at = int(outside.argmax())
-            raise InvalidInput(f"[{at}]: {self._rule} (got {array[at]:g})")
+            why = f"[{at}]: {self._rule} (got {array[at]:g})"
+            raise InvalidInput(why, f"[{at}]", float(array[at]))
         self._array = array.view()
         self._array.flags.writeable = False
 

@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field
 
 from wavesim.access import Access
 from wavesim.devices import Device
+from wavesim.devices import device as catalogue_device
 from wavesim.durations import AnyDuration, Duration, PerCta, Time, for_count
 from wavesim.errors import InvalidInput
 from wavesim.scalars import is_truth
@@ -57,9 +58,11 @@ def _three(value: Any) -> Any:
         raise ValueError("must be a number or (x, y, z)")
     if hasattr(value, "tolist"):  # an array, or a number of NumPy's
         value = value.tolist()
-    if isinstance(value, Sequence) and 1 <= len(value) <= 3:
+    if isinstance(value, Sequence) and not 1 <= len(value) <= 3:
+        raise ValueError("must be a number or (x, y, z)")
+    if isinstance(value, Sequence):
         return (*value, 1, 1)[:3]
-    return value if isinstance(value, Sequence) else (value, 1, 1)
+    return (value, 1, 1)
 
 
 Dimensions = Annotated[tuple[Count, Count, Count], BeforeValidator(_three)]
@@ -165,6 +168,11 @@ class Chain(Editable, Spec):
 def _device_or_name(on: Any) -> Any:
     if on is not None and not isinstance(on, Device | str | Mapping):
         raise ValueError("must be a device or the name of one")
+    if isinstance(on, str):
+        try:
+            catalogue_device(on)
+        except InvalidInput as error:
+            raise InvalidInput(str(error).removeprefix("device: "), None, on) from None
     return on
 
 

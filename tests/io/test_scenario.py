@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import wavesim
-from wavesim.errors import InvalidInput, UnsupportedFile
+from wavesim.errors import CannotLaunch, InvalidInput, UnsupportedFile
 from wavesim.workload import Copy, Graph, Launch, Record, Wait
 
 KERNEL = """
@@ -25,8 +25,15 @@ def read(tmp_path: Path, text: str) -> "wavesim.Scenario":
 
 def fault(tmp_path: Path, text: str) -> InvalidInput:
     with pytest.raises(InvalidInput) as caught:
-        read(tmp_path, text)
+        read(tmp_path, text).simulate()
     return caught.value
+
+
+IN = "kernels.k.work."
+OFFSETS = IN + "pattern.offsets[0]"
+ONE = '{ kind = "constant", ns = 1 }'
+CIRCLE = [1, 0, *[-1] * 98]
+HALF = [0.5, *[0] * 99]
 
 
 def test_one_kernel_needs_no_program(tmp_path: Path) -> None:
@@ -137,14 +144,17 @@ def test_times_of_each_cta_can_lie_in_a_file_beside_it(tmp_path: Path, suffix: s
         ("program = [{ launch = 'k', stream = -1 }]", "program[0].stream", "(got -1)"),
         (
             "program = [{ launch = 'k', repeat = 9 }, { wait = 'e' }]",
-            "program[1].event",
+            "program[1].wait",
             "no record of this event",
         ),
         (
             "program = [{ launch = 'k' }, { graph = [{ launch = 'k' }, { wait = 'e' }] }]",
-            "program[1].graph[1].event",
+            "program[1].graph[1].wait",
             "no record of this event",
         ),
+        ("program = [{ copy_ns = -1 }]", "program[0].copy_ns", "greater than or equal to 0"),
+        ("program = [{ graph = [] }]", "program[0].graph", "at least one node"),
+        ("[streams.99999999999]", "streams.99999999999", "must be less than"),
         ("program = [{ graph = [{ graph = [] }] }]", "program[0].graph[0].graph", "holds no graph"),
         ("[streams]\nfirst = {}", "streams.first", "a stream's name is its number"),
         ("[kernels.k2]\ngrid = 1", "kernels.k2.work", "is needed"),
@@ -166,17 +176,50 @@ def test_a_fault_is_named_by_its_path(tmp_path: Path, wrong: str, field: str, wh
         ('{ kind = "constant" }', "kernels.k.work.ns"),
         ('{ kind = "constant", s = 1 }', "kernels.k.work.s"),
         ('{ kind = "per_cta", ns = [1.0] }', "kernels.k.work"),
+        ('{ kind = "per_cta", ns = [1.0, -2.0] }', "kernels.k.work.ns[1]"),
+        ('{ kind = "konstant", ns = 1 }', "kernels.k.work.kind"),
+        ("{ ns = 1 }", "kernels.k.work.kind"),
+        ('{ kind = "measured", span_ns = 1, on = "h2000" }', "kernels.k.work.on"),
+        # What the engine says of a program, and of a run.
+        (
+            '{ kind = "streaming", elements = 9, inputs = [{ bytes = 5e3 }] }',
+            IN + "inputs[0].bytes",
+        ),
+        ('{ kind = "warp_programs", programs = [{ kind = "await" }] }', IN + "programs[0]"),
+        (f'{{ kind = "chain", before = {ONE}, after = {ONE}, needs = {CIRCLE} }}', IN + "needs"),
+        (f'{{ kind = "access", pattern = {{ kind = "listed", offsets = {HALF} }} }}', OFFSETS),
         ('{ kind = "per_cta", file = "x.parquet", column = "ns" }', "kernels.k.work.file"),
         ('{ kind = "per_cta", file = "x.txt", column = "ns" }', "kernels.k.work.file"),
         ('{ kind = "per_cta", file = "t.csv", column = "us" }', "kernels.k.work.column"),
         ('{ kind = "per_cta", file = "t.csv", column = "ns", unit = "s" }', "kernels.k.work.unit"),
     ],
 )
-def test_a_fault_of_work_is_named_by_its_path(tmp_path: Path, work: str, field: str) -> None:
+@pytest.mark.parametrize("launched", [True, False])
+def test_a_fault_of_work_is_named_by_its_path(
+    tmp_path: Path, work: str, field: str, launched: bool
+) -> None:
     (tmp_path / "t.csv").write_text("ns\n1\n")
-    error = fault(tmp_path, KERNEL.replace('{ kind = "constant", ns = 1_000 }', work))
+    text = KERNEL.replace('{ kind = "constant", ns = 1_000 }', work)
+    if launched:
+        text = 'program = [{ record = "e" }, { graph = [{ launch = "k" }] }]' + text
+    error = fault(tmp_path, text)
     assert error.field == field
     assert str(error).startswith(f"{field}: ")
+
+
+def test_what_only_the_device_refuses_is_named_by_the_path_of_its_kernel(tmp_path: Path) -> None:
+    second = "\n[kernels.j]\ngrid = 1\nregisters = 300\nwork = { kind = 'constant', ns = 1 }"
+    program = 'program = [{ launch = "k", repeat = 3 }, { launch = "j" }]\n'
+    scenario = read(tmp_path, program + KERNEL + second)
+    with pytest.raises(CannotLaunch, match=r"^kernels\.j\.registers: kernel `j`") as caught:
+        scenario.simulate()
+    assert caught.value.field == "kernels.j.registers"
+
+
+def test_faults_of_how_a_scenario_is_simulated_are_not_the_programs(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"^seed: must be from 0") as caught:
+        read(tmp_path, KERNEL).simulate(seed=-1)
+    assert caught.value.field == "seed"
 
 
 def test_several_kernels_without_a_program_are_refused(tmp_path: Path) -> None:

@@ -81,8 +81,8 @@ def test_a_contiguous_array_is_read_where_it_lies():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([1.0, -2.0], r"ns: \[1\]: a duration is a number from 0 .*\(got -2\)"),
-        ([math.nan], r"ns: \[0\]: .*\(got nan\)"),
+        ([1.0, -2.0], r"ns\[1\]: a duration is a number from 0 .*\(got -2\)"),
+        ([math.nan], r"ns\[0\]: .*\(got nan\)"),
         (["soon"], r"ns: must be a list of numbers"),
         (5.0, r"ns: must be a list of numbers \(got 0 dimensions\)"),
         ([[1.0], [2.0]], r"ns: must be a list of numbers \(got 2 dimensions\)"),
@@ -115,7 +115,7 @@ def test_a_function_is_called_once_with_all_ids():
 
 @pytest.mark.parametrize("wrong", [lambda ids: 5, lambda ids: ids[:-1], lambda ids: -ids])
 def test_a_function_must_give_a_duration_for_each_id(wrong):
-    with pytest.raises(InvalidInput, match=r"^work\.ns: "):
+    with pytest.raises(InvalidInput, match=r"^work\.ns"):
         Kernel(5, work=Duration.function(wrong))
 
 

@@ -40,7 +40,7 @@ def test_a_grid_is_a_number_or_up_to_three(given, grid):
         ({"cluster": 0}, "cluster", 0),
         ({"grid": 9, "cluster": 2}, "cluster", 2),
         ({"work": 5}, "work", 5),
-        ({"work": {"kind": "magic"}}, "work", {"kind": "magic"}),
+        ({"work": {"kind": "magic"}}, "work.kind", "magic"),
         ({"threads": 5}, "threads", 5),
     ],
 )

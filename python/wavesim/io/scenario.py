@@ -10,7 +10,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -37,6 +37,7 @@ _ISSUES = ("rates", "exact")
 _KEYS = ("device", "seed", "detail", "dispatcher", "issue", "kernels", "streams", "program")
 _ITEM_KINDS = ("launch", "record", "wait", "copy_ns", "graph")
 _ITEM = re.compile(r"\.?items\[(\d+)\]\.?")
+_STREAM = re.compile(r"^streams\[(\d+)\]")
 _MOST_REPEATS = 100_000
 
 
@@ -50,17 +51,40 @@ class Scenario:
     detail: Detail = "ctas"
     dispatcher: Dispatcher = "hardware"
     issue: Issue = "rates"
+    written: tuple[Written, ...] = field(default=(), repr=False, compare=False)
+    """Where each item of the program stands in the file."""
 
     def simulate(self, seed: int | None = None, detail: Detail | None = None) -> Run:
-        """Simulate it; ``seed`` and ``detail`` replace the file's."""
-        return simulate(
-            self.device,
-            self.program,
-            seed=self.seed if seed is None else seed,
-            detail=self.detail if detail is None else detail,
-            dispatcher=self.dispatcher,
-            issue=self.issue,
-        )
+        """Simulate it; ``seed`` and ``detail`` replace the file's.
+
+        Raises:
+            InvalidInput: as :func:`wavesim.simulate`, with the paths of the file.
+        """
+        try:
+            return simulate(
+                self.device,
+                self.program,
+                seed=self.seed if seed is None else seed,
+                detail=self.detail if detail is None else detail,
+                dispatcher=self.dispatcher,
+                issue=self.issue,
+            )
+        except InvalidInput as error:
+            raise _where_written(error, self.written) from error
+
+
+@dataclass(frozen=True)
+class Written:
+    """Where an item of the program stands in the file.
+
+    ``path``: of its table; ``kernel``: of the kernel's table, if it is a launch; ``inner``: the
+    items of a graph.
+    """
+
+    path: str
+    item: Launch | Record | Wait | Copy | Graph
+    kernel: str = ""
+    inner: tuple[Written, ...] = ()
 
 
 def read_scenario(path: str | os.PathLike[str]) -> Scenario:
@@ -95,9 +119,11 @@ def scenario(values: Mapping[str, object], folder: Path = Path()) -> Scenario:
     """
     table = Table(values, "")
     table.keys_from(_KEYS)
+    program, written = _program(table, folder)
     return Scenario(
         device=_device(table),
-        program=_program(table, folder),
+        program=program,
+        written=written,
         seed=table.get("seed", int, 0),
         detail=cast(Detail, _choice(table, "detail", _DETAILS, "ctas")),
         dispatcher=cast(Dispatcher, _choice(table, "dispatcher", _DISPATCHERS, "hardware")),
@@ -144,7 +170,7 @@ def _flat(values: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     return found
 
 
-def _program(table: Table, folder: Path) -> Program:
+def _program(table: Table, folder: Path) -> tuple[Program, tuple[Written, ...]]:
     kernels = {name: _kernel(name, k, folder) for name, k in table.named_tables("kernels").items()}
     if not kernels:
         raise InvalidInput(
@@ -158,39 +184,48 @@ def _program(table: Table, folder: Path) -> Program:
     if "program" in table.values:
         items = [made for item in table.tables("program") for made in _items(item, kernels)]
     elif len(kernels) == 1:
-        items = [_Made(f"kernels.{name}", Launch(kernel)) for name, kernel in kernels.items()]
+        items = [
+            Written(f"kernels.{name}", Launch(kernel), f"kernels.{name}")
+            for name, kernel in kernels.items()
+        ]
     else:
         names = ", ".join(kernels)
         why = f"program: is needed; with several kernels ({names}) it says in which order they run"
         raise InvalidInput(why, "program", None)
     try:
-        return Program(items=[made.item for made in items], streams=streams)
+        return Program(items=[made.item for made in items], streams=streams), tuple(items)
     except InvalidInput as error:
         raise _where_written(error, items) from error
 
 
-@dataclass(frozen=True)
-class _Made:
-    """An item and the path of the table that it was made of; for a graph, its items likewise."""
-
-    path: str
-    item: Launch | Record | Wait | Copy | Graph
-    inner: tuple[_Made, ...] = ()
+_AS_WRITTEN = {Record: {"event": "record"}, Wait: {"event": "wait"}, Graph: {"items": "graph"}}
+_AS_WRITTEN[Copy] = {"duration_ns": "copy_ns"}
+"""Fields whose key in an item's table is another one."""
 
 
-def _where_written(error: InvalidInput, items: Sequence[_Made]) -> InvalidInput:
+def _where_written(error: InvalidInput, items: Sequence[Written]) -> InvalidInput:
     """The program's error with the path of the file: a repeated launch is many items there."""
-    field = error.field or ""
-    path, rest = "program", field
+    old = rest = error.field or ""
+    path, made = "", None
     while found := _ITEM.match(rest):
         made = items[int(found[1])]
         path, rest, items = made.path, rest[found.end() :], made.inner
-    why = str(error).removeprefix(field).removeprefix(": ")
-    path = f"{path}.{rest}" if rest else path
-    return InvalidInput(f"{path}: {why}", path, error.value)
+    if made is None:
+        path, rest = "", _STREAM.sub(r"streams.\1", rest)
+    elif made.kernel and rest.startswith("kernel."):
+        path, rest = made.kernel, rest.removeprefix("kernel.")
+    else:
+        rest = _AS_WRITTEN.get(type(made.item), {}).get(rest, rest)
+    new = f"{path}.{rest}" if path and rest else path or rest
+    return _renamed(error, old, new)
 
 
-def _items(table: Table, kernels: Mapping[str, Kernel], in_graph: bool = False) -> list[_Made]:
+def _renamed(error: InvalidInput, old: str, new: str) -> InvalidInput:
+    why = str(error).removeprefix(old).removeprefix(": ")
+    return type(error)(f"{new}: {why}" if new else why, new or None, error.value)
+
+
+def _items(table: Table, kernels: Mapping[str, Kernel], in_graph: bool = False) -> list[Written]:
     """The items of one table: several if a launch is repeated."""
     kinds = [kind for kind in _ITEM_KINDS if kind in table.values]
     if len(kinds) != 1:
@@ -202,22 +237,27 @@ def _items(table: Table, kernels: Mapping[str, Kernel], in_graph: bool = False) 
     if kind == "launch":
         return _launches(table, rest, kernels)
     item: Record | Wait | Copy | Graph
-    inner: tuple[_Made, ...] = ()
+    inner: tuple[Written, ...] = ()
     if kind == "record":
         item = rest.spec(Record, event=table.need("record", str))
     elif kind == "wait":
         item = rest.spec(Wait, event=table.need("wait", str))
     elif kind == "copy_ns":
-        item = rest.spec(Copy, duration_ns=table.need("copy_ns", float))
+        duration_ns = table.need("copy_ns", float)
+        try:
+            item = rest.spec(Copy, duration_ns=duration_ns)
+        except InvalidInput as error:
+            at = f"{table.path}.duration_ns"
+            raise (_renamed(error, at, table.at(kind)) if error.field == at else error) from None
     elif in_graph:
         raise InvalidInput(f"{table.at('graph')}: a graph holds no graph", table.at("graph"), kind)
     else:
         inner = tuple(m for t in table.tables("graph") for m in _items(t, kernels, in_graph=True))
         item = rest.spec(Graph, items=tuple(made.item for made in inner))
-    return [_Made(table.path, item, inner)]
+    return [Written(table.path, item, inner=inner)]
 
 
-def _launches(table: Table, rest: Table, kernels: Mapping[str, Kernel]) -> list[_Made]:
+def _launches(table: Table, rest: Table, kernels: Mapping[str, Kernel]) -> list[Written]:
     name = table.need("launch", str)
     if name not in kernels:
         fail(table.at("launch"), name, f"no such kernel; there are {', '.join(kernels)}")
@@ -226,7 +266,7 @@ def _launches(table: Table, rest: Table, kernels: Mapping[str, Kernel]) -> list[
         fail(table.at("repeat"), repeat, f"must be from 1 to {_MOST_REPEATS:,}")
     values = {key: value for key, value in rest.values.items() if key != "repeat"}
     launch = Table(values, table.path).spec(Launch, kernel=kernels[name])
-    return [_Made(table.path, launch)] * repeat
+    return [Written(table.path, launch, f"kernels.{name}")] * repeat
 
 
 def _kernel(name: str, table: Table, folder: Path) -> Kernel:

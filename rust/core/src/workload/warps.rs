@@ -208,7 +208,7 @@ impl Warps {
             seen.segments = 0;
             let issued = validate(program, &field, 0, &mut seen)?;
             if issued == 0.0 {
-                return Err(Error::invalid(field, "[wait]", "a program issues at least one instruction"));
+                return Err(Error::invalid(field, "only waits", "a program issues at least one instruction"));
             }
             if issued > MAX_INSTRUCTIONS {
                 let why = format!("a warp issues at most {MAX_INSTRUCTIONS:e} instructions");
@@ -374,7 +374,7 @@ fn validate(segments: &[Segment], path: &str, depth: usize, seen: &mut Seen<'_>)
                 }
                 let once = validate(body, &inside, depth + 1, seen)?;
                 if once == 0.0 {
-                    return Err(Error::invalid(inside, "[wait]", "a loop issues at least one instruction"));
+                    return Err(Error::invalid(inside, "only waits", "a loop issues at least one instruction"));
                 }
                 count(&at("loop.count"), times)? * (once + f64::from(u8::from(!unrolled)))
             }
