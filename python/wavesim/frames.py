@@ -137,7 +137,8 @@ WARPS: Mapping[str, pl.DataType | type[pl.DataType]] = {
 }
 """``run.warps``: a row a launch with warp programs and state: ``selected``, ``not_selected``,
 ``wait``, ``branch_resolving``, ``long_scoreboard``, ``short_scoreboard``, ``barrier``,
-``math_pipe_throttle``, ``mio_throttle``, ``no_instruction``."""
+``math_pipe_throttle``, ``mio_throttle``, ``no_instruction``. A warp that has ended is in none, as
+in a profiler, although its CTA may run on."""
 
 WARPS_WINDOWS: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "kernel": pl.UInt32,  # the launch's number
@@ -147,8 +148,8 @@ WARPS_WINDOWS: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "kind": pl.String,  # what holds the warp: issue, memory, or sync (other warps)
     "warp_cycles": pl.Float64,  # SM cycles from start_ns to end_ns, added up over its warps
 }
-"""``run.warps_windows``: a row a launch with warp programs, window of time and state in which its
-warps were in it. All windows are equally long, up to 1,024 a run; adds up to ``run.warps``."""
+"""``run.warps_windows``: a row a launch with warp programs, window of time from its first to its
+last, and state. All windows are equally long, up to 1,024 a run; adds up to ``run.warps``."""
 
 LEDGER: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "account": pl.String,

@@ -27,9 +27,8 @@ def test_windows_add_up_to_the_launches_exactly(issue):
     run = recorded(Program([Launch(first), Launch(second), Launch(first)]), issue=issue)
     windows = run.warps_windows
     assert dict(windows.schema) == dict(WARPS_WINDOWS)
-    assert (windows["warp_cycles"] > 0).all()
     sums = windows.group_by("kernel", "state").agg(pl.col("warp_cycles").sum())
-    whole = run.warps.filter(pl.col("warp_cycles") > 0).select("kernel", "state", "warp_cycles")
+    whole = run.warps.select("kernel", "state", "warp_cycles")
     assert sums.sort("kernel", "state").equals(whole.sort("kernel", "state"))
 
 
@@ -44,6 +43,30 @@ def test_windows_lie_in_their_launch_and_are_equally_long():
     assert (times["start_ns"] < times["last"]).all()
     # The second launch comes behind the first one.
     assert times.filter(kernel=0)["start_ns"].max() < times.filter(kernel=1)["start_ns"].min()
+
+
+def test_every_window_has_every_state_from_the_first_to_the_last_of_its_launch():
+    quiet = Loop(3, [Arithmetic(4, latency_cycles=2_000)])
+    run = recorded(
+        Program([Launch(Kernel(300, 256, work=WORK)), Kernel(1, 32, work=Warps([quiet]))])
+    )
+    windows = run.warps_windows
+    assert windows["start_ns"].is_sorted()
+    for (_, _), states in windows.group_by("kernel", "start_ns", maintain_order=True):
+        assert states["state"].to_list() == run.warps.filter(kernel=0)["state"].to_list()
+    for (_,), own in windows.group_by("kernel"):
+        starts = own["start_ns"].unique().sort()
+        assert (starts.diff().drop_nulls() == own["end_ns"][0] - own["start_ns"][0]).all()
+        ends = own.filter(pl.col("start_ns").is_in([starts[0], starts[-1]]))
+        assert ends.group_by("start_ns").agg(pl.col("warp_cycles").sum())["warp_cycles"].min() > 0
+
+
+def test_warps_that_have_ended_are_in_no_state():
+    # 250 dependent instructions of 4 cycles; behind them the CTA takes another 5,000.
+    run = recorded(Kernel(1, 256, work=Warps([Arithmetic(250)], finish_cycles=5_000)))
+    taken_ns = run.ctas["end_ns"][0] - run.ctas["start_ns"][0]
+    assert taken_ns * run.device.clock.sm_mhz / 1e3 > 6_000
+    assert run.warps["warp_cycles"].sum() == pytest.approx(8 * 250 * 4, rel=0.01)
 
 
 def test_a_program_that_loads_first_and_then_computes_shows_it_in_this_order():

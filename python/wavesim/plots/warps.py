@@ -91,7 +91,7 @@ def warps_over_time(windows: pl.DataFrame, cycles_per_ns: float) -> alt.Chart:
     width_ns = maximum((windows["end_ns"] - windows["start_ns"]).head(1))
     end_ns = maximum(windows["end_ns"])
     unit = TimeUnit.of(end_ns)
-    there = set(windows["state"])
+    there = set(windows.filter(pl.col("warp_cycles") > 0)["state"])
     order = [state for state in STATES if state in there]
     steps = round(end_ns / width_ns)
     joined = max(1, -(-(steps + 1) * max(len(order), 1) // MAX_ROWS))

@@ -16,8 +16,8 @@ import altair as alt
 import jinja2
 import polars as pl
 
-from wavesim.errors import WavesimError
 from wavesim.io.atomic import atomic_file
+from wavesim.report.javascript import charts_javascript
 from wavesim.text import shortened, value_text
 
 CELL = 160
@@ -94,7 +94,7 @@ def render(page: Page) -> str:
         page=page,
         sections=list(zip(page.sections, places, strict=True)),
         charts=charts,
-        javascript=_javascript() if charts else "",
+        javascript=charts_javascript() if charts else "",
     )
 
 
@@ -108,20 +108,6 @@ def _template() -> jinja2.Template:
         undefined=jinja2.StrictUndefined,
     )
     return environment.get_template("page.html")
-
-
-@functools.cache
-def _javascript() -> str:
-    """Vega, Vega-Lite and Vega-Embed, of the Vega-Lite version for which Altair writes charts."""
-    try:
-        import vl_convert  # noqa: PLC0415  (80 MB of shared library: loaded for a report only)
-    except ImportError as error:
-        raise WavesimError(
-            "a report needs the package vl-convert-python, which holds the charts' JavaScript"
-        ) from error
-    version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", version)
-    return bundle
 
 
 def table_of(frame: pl.DataFrame, columns: dict[str, str], note: str | None = None) -> Table:

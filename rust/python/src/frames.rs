@@ -117,13 +117,9 @@ pub(crate) fn warps(columns: &WarpColumns, names: &[String]) -> RecordBatch {
     ])
 }
 
-/// One row a launch with warp programs, window of time, and state in which its warps were in it.
+/// One row a launch with warp programs, window of time, and state of its warps.
 pub(crate) fn warps_windows(columns: &WarpWindowColumns) -> RecordBatch {
-    let rows: Vec<(usize, State)> = (0..columns.kernel.len())
-        .flat_map(|row| State::ALL.map(|state| (row, state)))
-        .filter(|&(row, state)| columns.cycles[row][state as usize] > 0.0)
-        .collect();
-    let rows = || rows.iter().copied();
+    let rows = || (0..columns.kernel.len()).flat_map(|row| State::ALL.map(|state| (row, state)));
     batch([
         ("kernel", column::<UInt32Type, _>(rows().map(|(row, _)| columns.kernel[row]).collect(), |id| id.0)),
         ("start_ns", nanoseconds(rows().map(|(row, _)| columns.start[row]).collect())),

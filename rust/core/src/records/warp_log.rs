@@ -51,19 +51,20 @@ impl WarpLog {
         self.windows.as_ref().map(|windows| windows.width)
     }
 
-    /// Its rows, with windows of a width that its own divides.
+    /// Its rows, with windows of a width that its own divides: from the first to the last in which its warps did anything.
     pub(crate) fn close(&self, kernel: KernelId, width: u64, columns: &mut WarpWindowColumns) {
         let Some(mut windows) = self.windows.clone() else { return };
         while windows.width < width {
             windows.join();
         }
-        for (window, parts) in (0..).zip(&windows.counts) {
-            if parts.iter().any(|&parts| parts > 0) {
-                columns.kernel.push(kernel);
-                columns.start.push(Time(window * windows.width));
-                columns.end.push(Time((window + 1) * windows.width));
-                columns.cycles.push(parts.map(|parts| parts as f64 / PARTS));
-            }
+        let held = |parts: &[u64; STATES]| parts.iter().any(|&parts| parts > 0);
+        let first = windows.counts.iter().position(held).unwrap_or(windows.counts.len());
+        let end = windows.counts.iter().rposition(held).map_or(first, |last| last + 1);
+        for (window, parts) in (first as u64..).zip(&windows.counts[first..end]) {
+            columns.kernel.push(kernel);
+            columns.start.push(Time(window * windows.width));
+            columns.end.push(Time((window + 1) * windows.width));
+            columns.cycles.push(parts.map(|parts| parts as f64 / PARTS));
         }
     }
 }
@@ -130,12 +131,23 @@ mod tests {
     }
 
     #[test]
-    fn windows_without_anything_have_no_row_and_a_moment_lies_in_one() {
+    fn windows_before_and_behind_a_launch_have_no_row_and_a_moment_lies_in_one() {
         let mut log = WarpLog::new(true);
         log.add(&[1.0; STATES], 1.0, (Time(500_000), Time(500_000)));
+        log.add(&[0.0; STATES], 1.0, (Time(900_000), Time(2_000_000)));
         let windows = rows(&log, 4 * FIRST_WIDTH);
         assert_eq!(windows.start, [Time(400_000)]);
         assert_eq!(windows.cycles, [[1.0; STATES]]);
+    }
+
+    #[test]
+    fn windows_in_which_nothing_happens_between_others_have_a_row() {
+        let mut log = WarpLog::new(true);
+        log.add(&[1.0; STATES], 1.0, (Time(150_000), Time(150_001)));
+        log.add(&[1.0; STATES], 1.0, (Time(350_000), Time(350_001)));
+        let windows = rows(&log, FIRST_WIDTH);
+        assert_eq!(windows.start, [100_000, 200_000, 300_000].map(Time));
+        assert_eq!(windows.cycles, [[1.0; STATES], [0.0; STATES], [1.0; STATES]]);
     }
 
     proptest! {

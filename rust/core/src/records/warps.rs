@@ -91,8 +91,8 @@ pub struct WarpColumns {
     pub cycles: Vec<[f64; STATES]>,
 }
 
-/// A row a launch whose CTAs run warp programs and window of time in which its warps did anything. All windows of a run are
-/// equally long.
+/// A row a launch whose CTAs run warp programs and window of time, from the first to the last in which its warps did
+/// anything. All windows of a run are equally long.
 #[derive(Clone, Debug, Default)]
 pub struct WarpWindowColumns {
     /// The launch.

@@ -1,0 +1,69 @@
+"""The charts' JavaScript, which every report holds: bundled once a machine, and kept."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from pathlib import Path
+
+import altair as alt
+
+from wavesim.errors import WavesimError
+from wavesim.io.atomic import atomic_file
+
+__all__ = ["cache_folder", "charts_javascript"]
+
+
+@functools.cache
+def charts_javascript() -> str:
+    """Vega, Vega-Lite and Vega-Embed, of the Vega-Lite version for which Altair writes charts.
+
+    To bundle them takes seconds, and the result only depends on two versions, so it lies in a file
+    of the user's cache from then on. Where none can be kept, only time is lost.
+
+    Raises:
+        WavesimError: the package that holds them is not there.
+    """
+    try:
+        import vl_convert  # noqa: PLC0415  (80 MB of shared library: loaded for a report only)
+    except ImportError as error:
+        raise WavesimError(
+            "a report needs the package vl-convert-python, which holds the charts' JavaScript"
+        ) from error
+    version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    name = f"charts-{vl_convert.__version__}-{version}.js"
+    bundle = _kept(name)
+    if not bundle:
+        bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", version)
+        _keep(name, bundle)
+    return bundle
+
+
+def _kept(name: str) -> str:
+    try:
+        return (cache_folder() / name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError, RuntimeError):  # the last: there is no home
+        return ""
+
+
+def _keep(name: str, text: str) -> None:
+    try:
+        folder = cache_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        with atomic_file(folder / name) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    except (OSError, WavesimError, RuntimeError):
+        pass
+
+
+def cache_folder() -> Path:
+    """Where the platform keeps what a program can make again; ``XDG_CACHE_HOME`` comes first."""
+    if (given := os.environ.get("XDG_CACHE_HOME", "")) and Path(given).is_absolute():
+        return Path(given) / "wavesim"
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return (Path(local) if local else Path.home() / "AppData/Local") / "wavesim" / "cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Caches/wavesim"
+    return Path.home() / ".cache/wavesim"
