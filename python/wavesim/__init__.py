@@ -24,6 +24,18 @@ from wavesim.analyze import analyze
 from wavesim.devices import Device, Occupancy, device, devices, occupancies, occupancy
 from wavesim.run import Run
 from wavesim.simulate import simulate
+from wavesim.streaming import Array
+from wavesim.warps import (
+    Arithmetic,
+    Await,
+    Barrier,
+    Branch,
+    Load,
+    Loop,
+    Shared,
+    Store,
+    Tensor,
+)
 from wavesim.workload import (
     Access,
     Chain,
@@ -55,6 +67,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Access",
     "Analysis",
+    "Arithmetic",
+    "Array",
+    "Await",
+    "Barrier",
+    "Branch",
     "Chain",
     "Comparison",
     "Copy",
@@ -66,6 +83,8 @@ __all__ = [
     "GridSync",
     "Kernel",
     "Launch",
+    "Load",
+    "Loop",
     "Measured",
     "Occupancy",
     "Persistent",
@@ -73,8 +92,11 @@ __all__ = [
     "Record",
     "Run",
     "Scenario",
+    "Shared",
+    "Store",
     "Stream",
     "Streaming",
+    "Tensor",
     "Tiles",
     "Trace",
     "Wait",
