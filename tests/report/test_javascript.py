@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ def test_it_is_bundled_once_a_machine(bundled: Bundled) -> None:
 
 def test_another_version_is_bundled_anew(bundled: Bundled, monkeypatch: pytest.MonkeyPatch) -> None:
     charts_javascript()
-    monkeypatch.setattr(vl_convert, "__version__", "99.0")
+    monkeypatch.setattr(metadata, "version", lambda _: "99.0")
     again()
     assert bundled() == 2
     assert len(list(cache_folder().iterdir())) == 2

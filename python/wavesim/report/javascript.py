@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import altair as alt
@@ -27,12 +28,14 @@ def charts_javascript() -> str:
     """
     try:
         import vl_convert  # noqa: PLC0415  (80 MB of shared library: loaded for a report only)
+
+        bundler = metadata.version("vl-convert-python")
     except ImportError as error:
         raise WavesimError(
             "a report needs the package vl-convert-python, which holds the charts' JavaScript"
         ) from error
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    name = f"charts-{vl_convert.__version__}-{version}.js"
+    name = f"charts-{bundler}-{version}.js"
     bundle = _kept(name)
     if not bundle:
         bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", version)
