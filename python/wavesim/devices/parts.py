@@ -323,10 +323,9 @@ class L2(Spec):
     dirty_ways: Count
     """How many lines of a set may be dirty: from there on the oldest is written back, and stays.
     All of them where a set has no more."""
-    write_back_bandwidth_gb_s: FiniteFloat
-    """How fast dirty lines may be driven out, 0 for not at all: where no more may be, a line that
-    is not dirty makes room. Sets that are all dirty and what is beyond ``dirty_ways`` do not wait.
-    """
+    dirty_stays: FiniteFloat
+    """Of dirty lines that would make room next, the share that stays for another round instead, as
+    if it had been used."""
     reserved_bytes: Size
     """What of it other things than a kernel's data hold: code, address tables."""
     port_bytes_per_cycle: FiniteFloat

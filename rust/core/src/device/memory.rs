@@ -38,10 +38,9 @@ pub struct L2 {
     /// How many lines of a set may be dirty: from there on the oldest of them is written back, and stays. All of them where
     /// a set has no more.
     pub dirty_ways: u32,
-    /// How fast loads and stores may drive out dirty lines, in GB/s, 0 for not at all. Where no more may be, the oldest line of
-    /// the set that is not dirty makes room instead. Of a set that is all dirty one is driven out in any case, and what is
-    /// beyond `dirty_ways` is written back as it comes.
-    pub write_back_bandwidth_gb_s: f64,
+    /// Of dirty lines that would make room next, the share that stays for another round instead, as if it had been used: DRAM
+    /// gets what was written later than the order of use would have it.
+    pub dirty_stays: f64,
     /// What of it other things than a kernel's data hold, such as code and address tables, in bytes.
     pub reserved_bytes: u64,
     /// What an SM takes in, in bytes a cycle.
@@ -150,7 +149,7 @@ impl L2 {
         }
         in_range("port_bytes_per_cycle", self.port_bytes_per_cycle, 1e-3, 1e9)?;
         in_range("write_bandwidth_gb_s", self.write_bandwidth_gb_s, 1e-3, 1e9)?;
-        in_range("write_back_bandwidth_gb_s", self.write_back_bandwidth_gb_s, 0.0, 1e9)?;
+        in_range("dirty_stays", self.dirty_stays, 0.0, 1.0)?;
         in_range("fabric_bandwidth_gb_s", self.fabric_bandwidth_gb_s, 1e-3, 1e9)?;
         in_range("cold_cycles", self.cold_cycles, 0.0, 1e9)?;
         in_range("softness", self.softness, 0.0, 4.0)?;

@@ -42,7 +42,6 @@ impl Device {
         device.l2.bandwidth_gb_s *= ratio;
         device.l2.fabric_bandwidth_gb_s *= ratio;
         device.l2.write_bandwidth_gb_s *= ratio;
-        device.l2.write_back_bandwidth_gb_s *= ratio;
         device.dram.bandwidth_gb_s *= ratio;
         device.dram.reached_gb_s *= ratio;
         for path in [
@@ -53,7 +52,6 @@ impl Device {
             "l2.bandwidth_gb_s",
             "l2.fabric_bandwidth_gb_s",
             "l2.write_bandwidth_gb_s",
-            "l2.write_back_bandwidth_gb_s",
             "dram.bandwidth_gb_s",
             "dram.reached_gb_s",
         ] {

@@ -97,7 +97,6 @@ impl<'a> Memory<'a> {
             fabric,
             dram,
         };
-        self.cache.go_on(now);
         let mut moved = Moved::new(now);
         let geometry = self.geometry;
         if self.log.is_some() {
@@ -263,7 +262,6 @@ impl<'a> Memory<'a> {
         now: Time,
     ) -> (Time, Demand) {
         let part = self.sms[sm].part;
-        self.cache.go_on(now);
         let (mut written, mut dram) = (0, 0);
         let geometry = self.geometry;
         geometry.for_each_block(buffer, bytes, |at, _| {

@@ -3,7 +3,7 @@
 //! Every line is at home in one part, by a hash of its address. A read that does not find its line in the reader's own part
 //! goes on to the home, and leaves a copy on its way back. One entry stands for a block of lines, see [`super::address`].
 
-use super::address::{Address, Geometry};
+use super::address::{Address, Geometry, hash};
 use super::stack::{EMPTY, Stacks, Stand};
 use crate::device::L2;
 use crate::engine::Time;
@@ -15,37 +15,6 @@ pub(crate) struct Cache {
     parts: Vec<Part>,
     /// Dirty lines of a set.
     most_dirty: u32,
-    write_backs: WriteBacks,
-}
-
-/// How many dirty bytes may be driven out: what the way to DRAM has taken meanwhile.
-#[derive(Debug)]
-struct WriteBacks {
-    bytes_per_ps: f64,
-    block_bytes: f64,
-    /// Bytes that it takes now.
-    may: f64,
-    /// Up to when it has gone on.
-    until: Time,
-}
-
-/// The way to DRAM makes up for no more idle time than this: a microsecond.
-const IDLE: Time = Time(1_000_000);
-
-impl WriteBacks {
-    /// Time has gone on.
-    fn go_on(&mut self, now: Time) {
-        let most = IDLE.0 as f64 * self.bytes_per_ps;
-        self.may = (self.may + now.since(self.until.min(now)).0 as f64 * self.bytes_per_ps).min(most);
-        self.until = self.until.max(now);
-    }
-
-    /// Whether it takes a block.
-    fn takes_one(&mut self) -> bool {
-        let takes = self.may >= self.block_bytes;
-        self.may -= if takes { self.block_bytes } else { 0.0 };
-        takes
-    }
 }
 
 /// One part. Lines of the same way of neighbouring sets lie side by side: they are mostly used one after the other.
@@ -59,6 +28,9 @@ struct Part {
     /// A bit a line: it was written to, and DRAM does not have that yet.
     dirty: Vec<u64>,
     policy: Policy,
+    /// Of dirty lines that are to make room, the share that stays, in parts of 2^24; and how often that has been drawn.
+    dirty_stays: u64,
+    draws: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +79,9 @@ impl Part {
         let ways = l2.ways as usize;
         let lines = vec![Line { tag: 0, ready: Time::ZERO }; sets * ways];
         let dirty = vec![0; lines.len().div_ceil(64)];
-        Self { sets, ways, stacks: Stacks::new(sets, ways), lines, dirty, policy: Policy::new(l2, sets, seed, part) }
+        let policy = Policy::new(l2, sets, seed, part);
+        let dirty_stays = (l2.dirty_stays * (1_u32 << 24) as f64) as u64;
+        Self { sets, ways, stacks: Stacks::new(sets, ways), lines, dirty, policy, dirty_stays, draws: 0 }
     }
 
     /// The line of an entry is not dirty any more: whether it was.
@@ -119,39 +93,46 @@ impl Part {
         was
     }
 
-    /// Of the lines of a set that are dirty, or are not, the place of the one that makes room first.
-    fn oldest(&mut self, set: usize, dirty: bool) -> Option<usize> {
-        let stack = self.stacks.of(set);
-        let is_dirty = |place| is_set(&self.dirty, stack.at(place).way * self.sets + set);
-        (0..self.ways).filter(|&place| is_dirty(place) == dirty).max_by_key(|&place| self.policy.age(set, place))
-    }
-
     /// If more than `most` lines of a set are dirty, the one that makes room first is not dirty any more: whether there was one.
     fn clean_one(&mut self, set: usize, most: u32) -> bool {
         let dirty = (0..self.ways).filter(|&way| is_set(&self.dirty, way * self.sets + set)).count();
         if dirty <= most as usize {
             return false;
         }
-        self.oldest(set, true).is_some_and(|place| {
+        let stack = self.stacks.of(set);
+        let is_dirty = |place: &usize| is_set(&self.dirty, stack.at(*place).way * self.sets + set);
+        let oldest = (0..self.ways).filter(is_dirty).max_by_key(|&place| self.policy.age(set, place));
+        oldest.is_some_and(|place| {
             let way = self.stacks.of(set).at(place).way;
             self.cleaned(way * self.sets + set)
         })
     }
 
-    /// The place that a new line takes.
+    /// The place that a new line takes. A dirty line whose turn has come may stay, as if it had been used.
     #[inline]
-    fn room(&mut self, set: usize, write_backs: &mut WriteBacks) -> usize {
-        let stack = self.stacks.of(set);
-        let place = self.policy.room(set, || stack.find(EMPTY, |_| true).map(|stand| stand.place));
-        if !is_set(&self.dirty, stack.at(place).way * self.sets + set) || write_backs.takes_one() {
-            return place;
+    fn room(&mut self, set: usize) -> usize {
+        for _ in 1..self.ways {
+            let stack = self.stacks.of(set);
+            let place = self.policy.room(set, || stack.find(EMPTY, |_| true).map(|stand| stand.place));
+            if !is_set(&self.dirty, stack.at(place).way * self.sets + set) || !self.stays() {
+                return place;
+            }
+            let stack = self.stacks.of(set);
+            let mark = stack.mark(place);
+            stack.put(place, self.policy.hit(set, place), mark);
         }
-        self.oldest(set, false).unwrap_or(place)
+        let stack = self.stacks.of(set);
+        self.policy.room(set, || stack.find(EMPTY, |_| true).map(|stand| stand.place))
+    }
+
+    fn stays(&mut self) -> bool {
+        self.draws += 1;
+        hash(self.draws) >> 40 < self.dirty_stays
     }
 
     /// Looks a block up, and takes a place for it if it is not there.
     #[inline]
-    fn look_up(&mut self, at: Address, write_backs: &mut WriteBacks) -> Found {
+    fn look_up(&mut self, at: Address) -> Found {
         let (set, sets) = (at.set as usize, self.sets);
         let (stack, lines) = (self.stacks.of(set), &mut self.lines);
         if let Some(Stand { place, way }) = stack.find(at.mark, |way| lines[way * sets + set].is(at.block)) {
@@ -162,7 +143,7 @@ impl Part {
             line.tag |= u64::from(missing) << SECTORS_SHIFT;
             return Found { entry, missing, ready: line.ready, writes_back: false };
         }
-        let place = self.room(set, write_backs);
+        let place = self.room(set);
         let stack = self.stacks.of(set);
         let entry = stack.at(place).way * sets + set;
         stack.put(place, self.policy.filled(set, place), at.mark);
@@ -173,8 +154,8 @@ impl Part {
     }
 
     /// What was written is kept: where, and how many blocks this has written back.
-    fn put(&mut self, at: Address, now: Time, write_backs: &mut WriteBacks) -> (usize, u64) {
-        let found = self.look_up(at, write_backs);
+    fn put(&mut self, at: Address, now: Time) -> (usize, u64) {
+        let found = self.look_up(at);
         let ready = &mut self.lines[found.entry].ready;
         *ready = (*ready).max(now);
         (found.entry, u64::from(found.writes_back))
@@ -201,28 +182,13 @@ impl Cache {
     /// An empty cache whose random choices, if it makes any, follow from `seed`.
     pub(crate) fn new(l2: &L2, geometry: &Geometry, seed: u64) -> Self {
         let part = |part| Part::new(l2, geometry.sets(), seed, part);
-        Self {
-            parts: (0..usize::from(l2.halves)).map(part).collect(),
-            most_dirty: l2.dirty_ways,
-            write_backs: WriteBacks {
-                bytes_per_ps: l2.write_back_bandwidth_gb_s / 1e3,
-                block_bytes: geometry.block_bytes() as f64,
-                may: 0.0,
-                until: Time::ZERO,
-            },
-        }
+        Self { parts: (0..usize::from(l2.halves)).map(part).collect(), most_dirty: l2.dirty_ways }
     }
 
     /// Looks a block up in one part, and takes a place for it if it is not there.
     #[inline]
     pub(crate) fn look_up(&mut self, part: usize, at: Address) -> Found {
-        self.parts[part].look_up(at, &mut self.write_backs)
-    }
-
-    /// Time has gone on, in which dirty lines may have been driven out.
-    #[inline]
-    pub(crate) fn go_on(&mut self, now: Time) {
-        self.write_backs.go_on(now);
+        self.parts[part].look_up(at)
     }
 
     /// A block's data comes at `ready`.
@@ -244,9 +210,9 @@ impl Cache {
         }
         let mut written_back = 0;
         if part != home {
-            written_back += self.parts[part].put(at, now, &mut self.write_backs).1;
+            written_back += self.parts[part].put(at, now).1;
         }
-        let (entry, driven_out) = self.parts[home].put(at, now, &mut self.write_backs);
+        let (entry, driven_out) = self.parts[home].put(at, now);
         written_back += driven_out;
         if dirty {
             let part = &mut self.parts[home];

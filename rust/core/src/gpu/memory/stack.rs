@@ -153,6 +153,15 @@ impl Stack<'_> {
         Stand { place, way }
     }
 
+    /// The mark of who stands at a place.
+    #[inline]
+    pub(crate) fn mark(&self, place: usize) -> u8 {
+        match self {
+            Self::Packed(stack) => (stack.marks >> (8 * place)) as u8,
+            Self::Wide { marks, .. } => marks[place],
+        }
+    }
+
     /// Moves the way that stands at `from` to the place `to`, with this mark; those between move by one place.
     #[inline]
     pub(crate) fn put(self, from: usize, to: usize, mark: u8) {
