@@ -150,8 +150,11 @@ class _Poll:
 
 
 def _poll(first: float, resident_warps: int) -> _Poll:
-    # Six instructions and a taken branch; two warps of one scheduler are in each other's way.
-    return _Poll(first, 39.0 if resident_warps <= SCHEDULERS else 42.0)
+    # Six instructions and a taken branch. Two warps of one scheduler are in each other's way, by
+    # the same in every turn, and before the loop; more of them by more and less.
+    if resident_warps <= SCHEDULERS:
+        return _Poll(first, 39.0)
+    return _Poll(first + 2.0 if resident_warps <= 2 * SCHEDULERS else first, 42.0)
 
 
 def spin_regs(cycles: float, resident: int) -> Duration:
@@ -228,7 +231,8 @@ class TaskLoop:
             barrier = 5.0 * math.ceil(warps / SCHEDULERS) if warps > 1 else 0.0
             shared = 5.0 * min(crowd.waiting, SERVED) if resident > SCHEDULERS else 0.0
             poll = _poll(32.0, resident)
-            return cls(poll, 62.0 + barrier + shared, 270.0 + fetch, crowd, schedule)
+            overhead = STATIC_TURN - poll.first + barrier + shared
+            return cls(poll, overhead, 270.0 + fetch, crowd, schedule)
         barrier = 3.0 if warps > 1 else 0.0
         shared = 8.0 if resident > SCHEDULERS else 0.0
         poll = _poll(23.0, resident)
@@ -271,6 +275,10 @@ class TaskLoop:
         """How long tasks take whose times are loaded."""
         return self.loaded().poll.until(cycles) * self.crowd.slowdown
 
+
+STATIC_TURN = 94.0
+"""From leaving one task's waiting loop to the next task's first reading, for a lone block of a
+warp."""
 
 ATOMIC_CHAIN = 228.0
 """From the counter's answer to the first reading of the clock, and from leaving the loop to the
