@@ -8,7 +8,7 @@ that code, not to any device, and none is changed while rows are validated.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypeAlias
 
@@ -238,15 +238,22 @@ class TaskLoop:
         poll = _poll(23.0, resident)
         return cls(poll, ATOMIC_CHAIN + barrier + shared, 280.0, crowd, schedule)
 
-    def of_tasks(self, cycles: float) -> tuple[float, Self]:
-        """Give how long a task of ``cycles`` takes, and the loop around such tasks."""
+    def of_tasks(self, cycles: float, shares: Sequence[int]) -> tuple[float, Self]:
+        """Give how long a task of ``cycles`` takes, and the loop around such tasks.
+
+        ``shares`` are how many tasks of a static schedule fall to each block of one SM.
+        """
         wait = float(self.poll.until(np.array(cycles)))
         crowd = self.crowd
         if self.schedule == "static":
+            # Blocks that have run out of tasks are in nobody's way.
+            most = max(shares)
+            crowd = replace(crowd, blocks=sum(shares) / most)
             slowdown = crowd.slowdown
-            late = max(self._phases() - slowdown, 0.0) if slowdown > 1 else 0.0
-            # Blocks start one after the other, so that the last one finds its code fetched.
-            apart = SM_EVERY * (crowd.blocks - 1)
+            late = max(self._phases(shares) - slowdown, 0.0) if slowdown > 1 else 0.0
+            # Blocks start one after the other, so that the last one of those that have most to do
+            # finds its code fetched.
+            apart = SM_EVERY * (shares.count(most) - 1)
             task = self.poll.first + (wait - self.poll.first) * slowdown
             issue = TASK_INSTRUCTIONS * crowd.waiting - self.poll.first
             overhead = max(self.overhead, issue)
@@ -262,10 +269,10 @@ class TaskLoop:
             startup = self.startup + late * max(wait - apart, 0.0)
         return task, replace(self, overhead=overhead, startup=startup)
 
-    def _phases(self) -> float:
-        """In how many turns the blocks of an SM come to their first clock reading."""
+    def _phases(self, shares: Sequence[int]) -> int:
+        """In how many turns the blocks of an SM that have tasks come to their first reading."""
         at_once = max(math.floor((self.crowd.served + 0.3) / self.crowd.each), 1)
-        return math.ceil(self.crowd.blocks / at_once)
+        return math.ceil(sum(share > 0 for share in shares) / at_once)
 
     def loaded(self) -> Self:
         """The same with task times from a list: the first reading waits for a load."""
