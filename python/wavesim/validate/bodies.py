@@ -255,6 +255,9 @@ class TaskLoop:
             # finds its code fetched.
             apart = SM_EVERY * (shares.count(most) - 1)
             task = self.poll.first + (wait - self.poll.first) * slowdown
+            if slowdown > 1 and wait > self.poll.first:
+                # The last warp of a block, which the others wait for, is a turn behind.
+                task += self.poll.period
             issue = TASK_INSTRUCTIONS * crowd.waiting - self.poll.first
             overhead = max(self.overhead, issue)
             startup = max(self.startup - apart, 0.0) + late * max(wait - apart, 0.0)
