@@ -206,6 +206,14 @@ class _Crowd:
         """
         return max(self.waiting / self.served, 1.0)
 
+    def behind(self, poll: _Poll, left: float) -> float:
+        """How much later a block goes on than a lone warp, which leaves the loop after ``left``.
+
+        It goes on with its last warp, and where there are more warps than are served, that one
+        reads the clock a turn later. A wait that is over at the first reading has no turns.
+        """
+        return poll.period if self.slowdown > 1 and left > poll.first else 0.0
+
 
 @dataclass(frozen=True)
 class TaskLoop:
@@ -255,9 +263,7 @@ class TaskLoop:
             # finds its code fetched.
             apart = SM_EVERY * (shares.count(most) - 1)
             task = self.poll.first + (wait - self.poll.first) * slowdown
-            if slowdown > 1 and wait > self.poll.first:
-                # The last warp of a block, which the others wait for, is a turn behind.
-                task += self.poll.period
+            task += crowd.behind(self.poll, wait)
             issue = TASK_INSTRUCTIONS * crowd.waiting - self.poll.first
             overhead = max(self.overhead, issue)
             startup = max(self.startup - apart, 0.0) + late * max(wait - apart, 0.0)
@@ -265,7 +271,7 @@ class TaskLoop:
             # Blocks come from the counter one after the other, and wait together only so far.
             crowd = replace(crowd, blocks=min(crowd.blocks, wait / BLOCK_EVERY))
             slowdown = max(crowd.waiting / COUNTER_SERVED, 1.0)
-            task = wait * slowdown
+            task = wait * slowdown + crowd.behind(self.poll, wait)
             overhead = self.overhead
             late = 2.15 - slowdown if crowd.slowdown > 1 else 0.0
             apart = BLOCK_EVERY * (self.crowd.blocks - 1)
@@ -321,8 +327,9 @@ class GridBarrier:
 
     def wait(self, cycles: float) -> float:
         """How long the waiting of ``cycles`` takes."""
-        late = (self.crowd.slowdown - 1) * cycles
-        return float(self.poll.until(np.array(cycles))) + late + self.barrier
+        left = float(self.poll.until(np.array(cycles)))
+        late = (self.crowd.slowdown - 1) * cycles + self.crowd.behind(self.poll, left)
+        return left + late + self.barrier
 
 
 def _bimodal(random: np.random.Generator, mean: float, count: int) -> Cycles:
