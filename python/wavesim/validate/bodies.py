@@ -242,8 +242,8 @@ class TaskLoop:
             overhead = STATIC_TURN - poll.first + barrier + shared
             return cls(poll, overhead, 270.0 + fetch, crowd, schedule)
         barrier = 3.0 if warps > 1 else 0.0
-        shared = 8.0 if resident > SCHEDULERS else 0.0
         poll = _poll(23.0, resident)
+        shared = 31.0 - poll.first if resident > SCHEDULERS else 0.0
         return cls(poll, ATOMIC_CHAIN + barrier + shared, 280.0, crowd, schedule)
 
     def of_tasks(self, cycles: float, shares: Sequence[int]) -> tuple[float, Self]:

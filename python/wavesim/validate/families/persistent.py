@@ -64,7 +64,8 @@ def _body(inputs: Inputs, device: Device, schedule: Schedule) -> bodies.TaskLoop
 
 def _shares(inputs: Inputs, device: Device) -> list[int]:
     """Give how many tasks of a static schedule each block of the fullest SM works off."""
-    tasks, grid = inputs.count("tasks"), inputs.count("grid")
+    # Nothing to do, or nobody to do it, is refused with the kernel.
+    tasks, grid = max(inputs.count("tasks"), 1), max(inputs.count("grid"), 1)
     blocks = range(0, grid, device.sms)
     return [max(-(-(tasks - block) // grid), 0) for block in blocks]
 
