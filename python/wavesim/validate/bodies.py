@@ -8,7 +8,7 @@ that code, not to any device, and none is changed while rows are validated.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypeAlias
 
@@ -150,8 +150,11 @@ class _Poll:
 
 
 def _poll(first: float, resident_warps: int) -> _Poll:
-    # Six instructions and a taken branch; two warps of one scheduler are in each other's way.
-    return _Poll(first, 39.0 if resident_warps <= SCHEDULERS else 42.0)
+    # Six instructions and a taken branch. Two warps of one scheduler are in each other's way, by
+    # the same in every turn, and before the loop; more of them by more and less.
+    if resident_warps <= SCHEDULERS:
+        return _Poll(first, 39.0)
+    return _Poll(first + 2.0 if resident_warps <= 2 * SCHEDULERS else first, 42.0)
 
 
 def spin_regs(cycles: float, resident: int) -> Duration:
@@ -203,6 +206,14 @@ class _Crowd:
         """
         return max(self.waiting / self.served, 1.0)
 
+    def behind(self, poll: _Poll, left: float) -> float:
+        """How much later a block goes on than a lone warp, which leaves the loop after ``left``.
+
+        It goes on with its last warp, and where there are more warps than are served, that one
+        reads the clock a turn later. A wait that is over at the first reading has no turns.
+        """
+        return poll.period if self.slowdown > 1 and left > poll.first else 0.0
+
 
 @dataclass(frozen=True)
 class TaskLoop:
@@ -228,22 +239,31 @@ class TaskLoop:
             barrier = 5.0 * math.ceil(warps / SCHEDULERS) if warps > 1 else 0.0
             shared = 5.0 * min(crowd.waiting, SERVED) if resident > SCHEDULERS else 0.0
             poll = _poll(32.0, resident)
-            return cls(poll, 62.0 + barrier + shared, 270.0 + fetch, crowd, schedule)
+            overhead = STATIC_TURN - poll.first + barrier + shared
+            return cls(poll, overhead, 270.0 + fetch, crowd, schedule)
         barrier = 3.0 if warps > 1 else 0.0
-        shared = 8.0 if resident > SCHEDULERS else 0.0
         poll = _poll(23.0, resident)
+        shared = 31.0 - poll.first if resident > SCHEDULERS else 0.0
         return cls(poll, ATOMIC_CHAIN + barrier + shared, 280.0, crowd, schedule)
 
-    def of_tasks(self, cycles: float) -> tuple[float, Self]:
-        """Give how long a task of ``cycles`` takes, and the loop around such tasks."""
+    def of_tasks(self, cycles: float, shares: Sequence[int]) -> tuple[float, Self]:
+        """Give how long a task of ``cycles`` takes, and the loop around such tasks.
+
+        ``shares`` are how many tasks of a static schedule fall to each block of one SM.
+        """
         wait = float(self.poll.until(np.array(cycles)))
         crowd = self.crowd
         if self.schedule == "static":
+            # Blocks that have run out of tasks are in nobody's way.
+            most = max(shares)
+            crowd = replace(crowd, blocks=sum(shares) / most)
             slowdown = crowd.slowdown
-            late = max(self._phases() - slowdown, 0.0) if slowdown > 1 else 0.0
-            # Blocks start one after the other, so that the last one finds its code fetched.
-            apart = SM_EVERY * (crowd.blocks - 1)
+            late = max(self._phases(shares) - slowdown, 0.0) if slowdown > 1 else 0.0
+            # Blocks start one after the other, so that the last one of those that have most to do
+            # finds its code fetched.
+            apart = SM_EVERY * (shares.count(most) - 1)
             task = self.poll.first + (wait - self.poll.first) * slowdown
+            task += crowd.behind(self.poll, wait)
             issue = TASK_INSTRUCTIONS * crowd.waiting - self.poll.first
             overhead = max(self.overhead, issue)
             startup = max(self.startup - apart, 0.0) + late * max(wait - apart, 0.0)
@@ -251,17 +271,17 @@ class TaskLoop:
             # Blocks come from the counter one after the other, and wait together only so far.
             crowd = replace(crowd, blocks=min(crowd.blocks, wait / BLOCK_EVERY))
             slowdown = max(crowd.waiting / COUNTER_SERVED, 1.0)
-            task = wait * slowdown
+            task = wait * slowdown + crowd.behind(self.poll, wait)
             overhead = self.overhead
             late = 2.15 - slowdown if crowd.slowdown > 1 else 0.0
             apart = BLOCK_EVERY * (self.crowd.blocks - 1)
             startup = self.startup + late * max(wait - apart, 0.0)
         return task, replace(self, overhead=overhead, startup=startup)
 
-    def _phases(self) -> float:
-        """In how many turns the blocks of an SM come to their first clock reading."""
+    def _phases(self, shares: Sequence[int]) -> int:
+        """In how many turns the blocks of an SM that have tasks come to their first reading."""
         at_once = max(math.floor((self.crowd.served + 0.3) / self.crowd.each), 1)
-        return math.ceil(self.crowd.blocks / at_once)
+        return math.ceil(sum(share > 0 for share in shares) / at_once)
 
     def loaded(self) -> Self:
         """The same with task times from a list: the first reading waits for a load."""
@@ -271,6 +291,10 @@ class TaskLoop:
         """How long tasks take whose times are loaded."""
         return self.loaded().poll.until(cycles) * self.crowd.slowdown
 
+
+STATIC_TURN = 94.0
+"""From leaving one task's waiting loop to the next task's first reading, for a lone block of a
+warp."""
 
 ATOMIC_CHAIN = 228.0
 """From the counter's answer to the first reading of the clock, and from leaving the loop to the
@@ -303,8 +327,9 @@ class GridBarrier:
 
     def wait(self, cycles: float) -> float:
         """How long the waiting of ``cycles`` takes."""
-        late = (self.crowd.slowdown - 1) * cycles
-        return float(self.poll.until(np.array(cycles))) + late + self.barrier
+        left = float(self.poll.until(np.array(cycles)))
+        late = (self.crowd.slowdown - 1) * cycles + self.crowd.behind(self.poll, left)
+        return left + late + self.barrier
 
 
 def _bimodal(random: np.random.Generator, mean: float, count: int) -> Cycles:

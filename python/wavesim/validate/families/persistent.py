@@ -24,7 +24,8 @@ measured run is not known."""
 
 
 def _persistent(inputs: Inputs, device: Device, schedule: Schedule) -> dict[str, float]:
-    wait, body = _body(inputs, device, schedule).of_tasks(inputs.number("cycles"))
+    shares = _shares(inputs, device)
+    wait, body = _body(inputs, device, schedule).of_tasks(inputs.number("cycles"), shares)
     kernel = _kernel(inputs, Duration.constant(cycles=wait), schedule, body)
     return {"span_ns": span_ns(simulated(device, kernel))}
 
@@ -59,6 +60,14 @@ def _kernel(inputs: Inputs, time: Duration, schedule: Schedule, body: bodies.Tas
 
 def _body(inputs: Inputs, device: Device, schedule: Schedule) -> bodies.TaskLoop:
     return bodies.TaskLoop.of(schedule, *_sharing(inputs, device))
+
+
+def _shares(inputs: Inputs, device: Device) -> list[int]:
+    """Give how many tasks of a static schedule each block of the fullest SM works off."""
+    # Nothing to do, or nobody to do it, is refused with the kernel.
+    tasks, grid = max(inputs.count("tasks"), 1), max(inputs.count("grid"), 1)
+    blocks = range(0, grid, device.sms)
+    return [max(-(-(tasks - block) // grid), 0) for block in blocks]
 
 
 def _sharing(inputs: Inputs, device: Device) -> tuple[int, int]:
