@@ -109,21 +109,27 @@ impl<'a> Warps<'a> {
         if !kernels().any(|kernel| matches!(kernel.work, Work::Warps(_))) {
             return None;
         }
+        let launches: Vec<usize> = launches.collect();
         let warps_of = |kernel: &crate::workload::Kernel| kernel.threads().div_ceil(device.limits.warp_size);
         let mut firsts = vec![0; program.kernels.len()];
         let mut programs = Vec::new();
+        // How many run each program; a list of which is which is taken to have them all equally often.
+        let mut ctas = Vec::new();
         let mut accesses = 0;
-        for (kernel, first) in kernels().zip(&mut firsts) {
+        for (number, (kernel, first)) in kernels().zip(&mut firsts).enumerate() {
             *first = programs.len();
             if let Work::Warps(spec) = &kernel.work {
                 let compiler = Compiler::new(device, kernel.ctas(), (accesses, spec.accesses.len() as u32));
                 accesses += spec.accesses.len() as u32;
+                let launched = launches.iter().filter(|&&launch| launch == number).count() as f64;
+                let each = launched * kernel.ctas() as f64 / spec.programs.len() as f64;
+                ctas.resize(ctas.len() + spec.programs.len(), each);
                 programs.extend(spec.programs.iter().map(|segments| (segments.as_slice(), warps_of(kernel), compiler)));
             }
         }
         let mode = match options.issue {
             IssueMode::Exact => Mode::Exact(Exact::new(device, &programs)),
-            IssueMode::Rates => Mode::Shared(Box::new(Shared::new(device, &programs))),
+            IssueMode::Rates => Mode::Shared(Box::new(Shared::new(device, &programs, &ctas))),
         };
         let time = |span: Span| Time(span.ps(device.clock.cycles_to_ps(1.0)).round() as u64);
         let launch = |number: usize| {
@@ -140,7 +146,7 @@ impl<'a> Warps<'a> {
             })
         };
         Some(Self {
-            launches: launches.map(launch).collect(),
+            launches: launches.into_iter().map(launch).collect(),
             mode,
             told: IdVec::filled(Time::MAX, device.sm_count()),
             finished: vec![false; places],

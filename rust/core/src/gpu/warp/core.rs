@@ -136,6 +136,10 @@ impl Core {
         self.now
     }
 
+    pub(super) fn sub_partitions(&self) -> u32 {
+        self.parts.len() as u32
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.ctas.is_empty() && self.ended.is_empty()
     }

@@ -14,10 +14,12 @@ use crate::workload::warps::MAX_DEPTH;
 
 /// The most cycles for which a set is measured whose warps take long for their turns.
 const MOST_CYCLES: u64 = 32_000;
-/// Once so many cycles of warps have been stepped, sets are measured for no longer than necessary; and once so many, they are
-/// no more told apart by the order of arrival and by which warps of a CTA have ended.
-const LONG: u64 = 64_000_000;
-const ORDERED: u64 = 128_000_000;
+/// Once as many cycles of warps have been stepped as this share of what stepping the run would take, within limits, sets are no
+/// more told apart by the order of arrival, by which warps of a CTA have ended, and by small differences in how many CTAs do the
+/// same; and once half as many, they are measured for no longer than necessary.
+const SHARE: f64 = 0.5;
+const LEAST_ORDERED: u64 = 64_000_000;
+const MOST_ORDERED: u64 = 128_000_000;
 
 /// How some warps of a squad get on beside the others.
 #[derive(Clone, Copy, Debug)]
@@ -57,19 +59,24 @@ pub(super) struct Rates {
     pub(super) steady: Steady,
     /// Cycles of warps that have been stepped.
     stepped: u64,
+    /// How many until sets are no more told apart by their order.
+    ordered: u64,
     known: BTreeMap<Vec<Squad>, Vec<Rate>>,
     /// The same for sets that are told apart no further than by the programs of their CTAs.
     coarse: BTreeMap<Vec<Squad>, Vec<Rate>>,
 }
 
 impl Rates {
-    pub(super) fn new(device: &Device, steady: Steady) -> Self {
-        Self { blank: Core::new(device), steady, stepped: 0, known: BTreeMap::new(), coarse: BTreeMap::new() }
+    /// For a run whose warps have so many cycles of work in all.
+    pub(super) fn new(device: &Device, steady: Steady, work: f64) -> Self {
+        let ordered = ((work * SHARE) as u64).clamp(LEAST_ORDERED, MOST_ORDERED);
+        let blank = Core::new(device);
+        Self { blank, steady, stepped: 0, ordered, known: BTreeMap::new(), coarse: BTreeMap::new() }
     }
 
     /// Whether so many sets came up that no more are told apart: then warps of a CTA should get on together.
     pub(super) fn is_full(&self) -> bool {
-        self.stepped >= ORDERED
+        self.stepped >= self.ordered
     }
 
     /// The rates of `squads`, those of the oldest CTA first, in that order; there may be several for one squad.
@@ -82,7 +89,7 @@ impl Rates {
             return rates.extend(known);
         }
         if !self.is_full() {
-            let most = if self.stepped < LONG { MOST_CYCLES } else { LEAST_CYCLES };
+            let most = if self.stepped < self.ordered / 2 { MOST_CYCLES } else { LEAST_CYCLES };
             self.stepped += measure(&self.blank, &self.steady, squads, most, rates);
             self.known.insert(squads.to_vec(), rates.clone());
             return;
@@ -90,26 +97,36 @@ impl Rates {
         self.coarsely(squads, rates);
     }
 
-    /// Very many sets: those share their rates that have as many warps in the same programs.
+    /// Very many sets: those share their rates that have about as many CTAs with as many warps in the same programs.
     fn coarsely(&mut self, squads: &[Squad], rates: &mut Vec<Rate>) {
         let warps = |squad: &Squad| squad.warps.count(self.steady.warps[squad.program as usize]);
+        let kind = |&at: &usize| (squads[at].program, warps(&squads[at]));
         let mut order: Vec<usize> = (0..squads.len()).collect();
-        order.sort_by_key(|&at| (squads[at].program, warps(&squads[at]), at));
-        let sorted = order.iter().enumerate().map(|(cta, &at)| Squad {
-            cta: cta as u32,
-            first: 0,
-            warps: WarpSet::all(warps(&squads[at])),
-            ..squads[at]
-        });
-        let sorted: Vec<Squad> = sorted.collect();
-        if !self.coarse.contains_key(&sorted) {
-            let mut found = Vec::new();
-            measure(&self.blank, &self.steady, &sorted, LEAST_CYCLES, &mut found);
-            let whole = found.chunk_by(|one, next| one.squad == next.squad).map(|parts| self.whole(&sorted, parts));
-            self.coarse.insert(sorted.clone(), whole.collect());
+        order.sort_by_key(|at| (kind(at), *at));
+        // They are dealt out to the sub-partitions as if all had come one after the other.
+        let (mut standing, mut next) = (Vec::new(), 0);
+        for alike in order.chunk_by(|one, other| kind(one) == kind(other)) {
+            let (program, count) = kind(&alike[0]);
+            for _ in 0..about(alike.len()) {
+                let (cta, first) = (standing.len() as u32, next as u8);
+                standing.push(Squad { cta, first, program, warps: WarpSet::all(count) });
+                next = (next + count) % self.blank.sub_partitions();
+            }
         }
-        let of = |(to, &at): (usize, &usize)| Rate { squad: at, warps: squads[at].warps, ..self.coarse[&sorted][to] };
-        rates.extend(order.iter().enumerate().map(of));
+        if !self.coarse.contains_key(&standing) {
+            let mut found = Vec::new();
+            measure(&self.blank, &self.steady, &standing, LEAST_CYCLES, &mut found);
+            let whole = found.chunk_by(|one, next| one.squad == next.squad).map(|parts| self.whole(&standing, parts));
+            self.coarse.insert(standing.clone(), whole.collect());
+        }
+        let found = &self.coarse[&standing];
+        let mut from = 0;
+        for alike in order.chunk_by(|one, other| kind(one) == kind(other)) {
+            let count = about(alike.len());
+            let of = |(i, &at)| Rate { squad: at, warps: squads[at].warps, ..found[from + i * count / alike.len()] };
+            rates.extend(alike.iter().enumerate().map(of));
+            from += count;
+        }
         rates.sort_by_key(|rate| rate.squad);
     }
 
@@ -129,6 +146,14 @@ impl Rates {
         whole.varies /= count;
         whole
     }
+}
+
+/// What stands for a number of CTAs: the nearest one that is a power of two, or one and a half of it.
+fn about(count: usize) -> usize {
+    let power = 1 << count.ilog2();
+    let between = power * 3 / 2;
+    let (below, above) = if count < between { (power, between) } else { (between, 2 * power) };
+    if count * count < below * above { below } else { above }
 }
 
 /// Where a warp is in its steps.
@@ -157,6 +182,46 @@ impl Cursor {
                     return Some(step);
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::code::Compiler;
+    use super::super::plan::Planner;
+    use super::*;
+    use crate::device::catalogue;
+    use crate::workload::{Pipe, Segment};
+
+    /// Turns a cycle of all warps of so many CTAs beside each other, told apart by their order or not.
+    fn turns(ctas: u32, warps: u32, ordered: u64) -> f64 {
+        let device = catalogue::device("h200").expect("the catalogue has it");
+        let mut steady = Steady::default();
+        let busy = Segment::Arithmetic { instructions: 60, latency_cycles: None, chains: 4, pipe: Pipe::Fma };
+        let program = [Segment::Loop { count: 1_000, body: vec![busy], unrolled: false }];
+        Planner::new(&device, Compiler::new(&device, 1, (0, 0)), warps, &mut steady).plan(&program);
+        let squad = |cta| Squad { cta, first: (cta * warps % 4) as u8, program: 0, warps: WarpSet::all(warps) };
+        let squads: Vec<Squad> = (0..ctas).map(squad).collect();
+        let mut found = Vec::new();
+        Rates { ordered, ..Rates::new(&device, steady, 0.0) }.of(&squads, &mut found);
+        found.iter().map(|rate| rate.turns * f64::from(rate.warps.count(warps))).sum()
+    }
+
+    #[test]
+    fn small_ctas_that_are_no_more_told_apart_share_all_sub_partitions() {
+        for (ctas, warps) in [(4, 1), (8, 1), (12, 1), (4, 2), (4, 3)] {
+            let [apart, alike] = [u64::MAX, 0].map(|ordered| turns(ctas, warps, ordered));
+            assert!((alike / apart - 1.0).abs() < 0.1, "{alike}, {apart} told apart: {ctas} CTAs of {warps}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_stand_for_others_are_within_a_quarter_of_them() {
+        assert_eq!([1, 2, 3, 4, 5, 6, 7, 9, 10, 13, 32].map(about), [1, 2, 3, 4, 6, 6, 8, 8, 12, 12, 32]);
+        for count in 1..2_000 {
+            let ratio = about(count) as f64 / count as f64;
+            assert!((0.8..1.25).contains(&ratio), "{} for {count}", about(count));
         }
     }
 }

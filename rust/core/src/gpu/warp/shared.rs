@@ -99,8 +99,14 @@ enum Work {
 }
 
 impl Shared {
-    pub(super) fn new(device: &Device, programs: &[(&[Segment], u32, Compiler<'_>)]) -> Self {
+    /// Of programs that so many CTAs run each.
+    pub(super) fn new(device: &Device, programs: &[(&[Segment], u32, Compiler<'_>)], ctas: &[f64]) -> Self {
         let mut steady = Steady::default();
+        let work = programs
+            .iter()
+            .zip(ctas)
+            .map(|(&(segments, warps, compiler), ctas)| ctas * f64::from(warps) * compiler.alone(segments));
+        let work = work.sum();
         let plans = programs
             .iter()
             .map(|&(segments, warps, compiler)| Planner::new(device, compiler, warps, &mut steady).plan(segments))
@@ -111,7 +117,7 @@ impl Shared {
         Self {
             cycle_ps: device.clock.cycles_to_ps(1.0),
             plans,
-            rates: Rates::new(device, steady),
+            rates: Rates::new(device, steady, work),
             seen: Seen::new(count as usize, device.l2.near_latency_cycles),
             accesses: accesses.map(|(first, _)| first).collect(),
             sms: IdVec::filled(sm, device.sm_count()),
