@@ -16,12 +16,10 @@ from wavesim.validate.tables import Inputs
 from wavesim.workload import Access, Graph, GridSync, Kernel, Persistent, Program, Tiles, Warps
 
 __all__ = [
-    "REPEATS",
     "Family",
     "completion_us",
     "kernel_of",
     "lasting",
-    "launches_until_warm",
     "logged",
     "resident",
     "simulated",
@@ -31,9 +29,6 @@ __all__ = [
 
 SEED = 0
 """Of every run. The dispatcher's first GPC follows from it; spans change by a few ns with it."""
-
-REPEATS = 5
-"""Launches of which the last is measured, where earlier ones may have left data in L2."""
 
 LASTING = 1e6
 """Cycles in which any machine is filled."""
@@ -104,16 +99,6 @@ def simulated(
 ) -> Run:
     """Run a workload as all rows are run."""
     return simulate(device, program, seed=SEED, detail=detail)
-
-
-def launches_until_warm(footprint: float, device: Device) -> int:
-    """Give how many launches that read these bytes leave L2 as any further one finds it.
-
-    What earlier ones left only matters if L2 holds some of it; when it holds copies of all of it in
-    every part, it takes several launches until they are there.
-    """
-    held = device.l2.bytes
-    return REPEATS if footprint <= 2 * held else 1
 
 
 def span_ns(run: Run) -> float:

@@ -9,11 +9,7 @@ import polars as pl
 
 from wavesim.devices import Device
 from wavesim.validate import programs
-from wavesim.validate.families.common import (
-    Family,
-    kernel_of,
-    simulated,
-)
+from wavesim.validate.families.common import Family, kernel_of, simulated
 from wavesim.validate.tables import Inputs, NotSimulated
 from wavesim.warps import Warps
 from wavesim.workload import Access, Kernel, Program
