@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use wavesim::device::{Device, catalogue};
-use wavesim::workload::{Access, Item, Kernel, Launch, Pattern, Program, Times, Work};
+use wavesim::workload::{Access, Item, Kernel, Launch, Pattern, Program, Tiles, Times, Work};
 use wavesim::{Detail, Options, simulate};
 
 const TURNS: usize = 5;
@@ -111,13 +111,33 @@ pub(crate) fn compare() {
 /// Prints how long large kernels take, the best of several turns.
 pub(crate) fn walls() {
     let device = catalogue::device("h200").expect("the catalogue has it");
-    for bytes in [4096, 16_384] {
-        let program = program(Pattern::Stream { bytes }, 1 << 20, 1);
+    let streams = [4096, 16_384].map(|bytes| {
+        (format!("a stream of {} CTAs of {bytes} bytes", 1 << 20), program(Pattern::Stream { bytes }, 1 << 20, 1))
+    });
+    let product = ("a product of 8192 x 8192 x 2048 in 4096 tiles".to_owned(), Program::of(product()));
+    for (name, program) in streams.into_iter().chain([product]) {
         let seconds = (0..TURNS).map(|_| {
             let start = Instant::now();
             assert!(lookups(&device, &program) > 0);
             start.elapsed().as_secs_f64()
         });
-        println!("a stream of {} CTAs of {bytes} bytes: {:.2} s", 1 << 20, seconds.fold(f64::INFINITY, f64::min));
+        println!("{name}: {:.2} s", seconds.fold(f64::INFINITY, f64::min));
     }
+}
+
+/// A matrix product with a CTA a tile of 128 x 128, three steps of 64 ahead.
+fn product() -> Kernel {
+    let tiles = Tiles {
+        m: 8192,
+        n: 8192,
+        k: 2048,
+        tile: [128, 128, 64],
+        element_bytes: 2,
+        output_bytes: 2,
+        stages: 3,
+        order: None,
+        buffer: 0,
+        times: Times::default(),
+    };
+    Kernel { work: Work::Tiles(tiles), shared_memory: 98_304, ..Kernel::of(4096, THREADS) }
 }
