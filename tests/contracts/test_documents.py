@@ -114,3 +114,24 @@ def test_help_lists_every_verb_that_people_use():
     ).stdout
     for verb in ("develop", "test", "fast", "lint", "format", "bench", "demo", "wheel", "clean"):
         assert f"make {verb} " in listed
+
+
+def test_the_errors_in_the_readme_are_those_of_the_accuracy_page():
+    page = (ROOT / "docs/accuracy.md").read_text().split("<!-- end -->")[0]
+    rows = re.findall(r"\| ([\d.]+)% \| [\d.]+% \| ([\d.]+)% \|", page)
+    errors = [(float(mean), float(worst)) for mean, worst in rows]
+
+    def is_of(text: str, value: float) -> bool:
+        decimals = len(text.partition(".")[2])
+        return abs(float(text) - value) <= 0.5001 * 10**-decimals
+
+    readme = (ROOT / "README.md").read_text()
+    told = re.findall(r"^\| .* \| ([\d., %]+%) \| ([\d., %]+%) \|$", readme, re.MULTILINE)
+    pairs = [
+        pair
+        for means, worsts in told
+        for pair in zip(re.findall(r"[\d.]+", means), re.findall(r"[\d.]+", worsts), strict=True)
+    ]
+    assert len(pairs) > 15
+    for mean, worst in pairs:
+        assert any(is_of(mean, a) and is_of(worst, b) for a, b in errors), (mean, worst)
