@@ -199,3 +199,31 @@ def test_what_is_no_access_of_a_segment_is_refused(make, field):
     with pytest.raises(InvalidInput) as caught:
         make()
     assert caught.value.field == (field or "access.pattern.bytes")
+
+
+@pytest.mark.parametrize(("loads", "stores"), [(8, 0), (0, 8), (2, 2), (8, 8)])
+def test_loads_and_stores_from_dram_take_as_long_stepped_as_at_shared_rates(loads, stores):
+    turns, warps = 8, 8
+    moved = turns * warps * 128
+    body: list[object] = [Arithmetic(64)]
+    if loads:
+        body.append(Load(loads, access=Access.stream(loads * moved)))
+    if stores:
+        body.append(Store(stores, access=Access.stream(stores * moved, buffer=1, write=True)))
+    kernel = Kernel(grid=32, block=32 * warps, work=Warps([Loop(turns, body)]))
+    device = wavesim.device("h200").scaled(sms=2)
+    spans = [
+        wavesim.simulate(device, kernel, issue=mode).makespan_ns for mode in ("rates", "exact")
+    ]
+    assert spans[0] == pytest.approx(spans[1], rel=0.06)
+
+
+def test_what_warps_wait_for_between_instructions_does_not_depend_on_how_long_loads_take():
+    # Each of 64 dependent multiply-adds waits 3 cycles for the one before; there is no barrier.
+    turns, warps, ctas = 16, 8, 64
+    program = [Loop(turns, [Load(8, access=Access.stream(turns * warps * 1024)), Arithmetic(64)])]
+    device = wavesim.device("h200").scaled(sms=8)
+    run = wavesim.simulate(device, Kernel(grid=ctas, block=32 * warps, work=Warps(program)))
+    states = dict(run.warps.select("state", "warp_cycles").iter_rows())
+    assert states["wait"] == pytest.approx(ctas * warps * turns * 64 * 3, rel=0.15)
+    assert states.get("barrier", 0) == 0

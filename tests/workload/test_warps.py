@@ -169,3 +169,14 @@ def test_loops_in_loops_without_end_are_refused():
 def test_an_unknown_mode_is_refused():
     with pytest.raises(InvalidInput, match="issue: must be 'rates' or 'exact'"):
         wavesim.simulate("h200", Kernel(1, work=Warps([Arithmetic(1)])), issue="fast")
+
+
+@pytest.mark.parametrize("mode", ["rates", "exact"])
+@pytest.mark.parametrize("unrolled", [False, True])
+def test_loops_are_nested_as_deep_as_may_be(mode, unrolled):
+    body = [Arithmetic(1)]
+    for _ in range(8):
+        body = [Loop(1 + unrolled, body, unrolled=unrolled)]
+    run = wavesim.simulate("h200", Kernel(grid=8, block=256, work=Warps(body)), issue=mode)
+    issued = dict(run.warps.select("state", "warp_cycles").iter_rows())["selected"]
+    assert issued >= 8 * 8 * (256 if unrolled else 1)

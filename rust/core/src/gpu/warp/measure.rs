@@ -16,8 +16,9 @@ const WARM_CYCLES: u64 = 8_000;
 const TURNS: u64 = 24;
 pub(super) const LEAST_CYCLES: u64 = 4_000;
 const WARP_CYCLES: u64 = 64 * LEAST_CYCLES;
-/// The most cycles are the caller's to say, but no fewer than so many turns take a lone warp.
-const WHOLE_TURNS: f64 = 3.0;
+/// The most cycles are the caller's to say, but no fewer than so many turns take a lone warp: of fewer, a rate and what warps
+/// wait for would depend on where in its turn each of them is when measuring begins.
+const WHOLE_TURNS: f64 = 6.0;
 /// How often is looked whether a stretch is long enough.
 const STEP: u64 = LEAST_CYCLES / 4;
 /// When latencies are longer than [`LEAST_CYCLES`], or no warp ends a turn, measuring goes on until each warp has made so many
@@ -61,7 +62,8 @@ pub(super) fn measure(blank: &Core, steady: &Steady, squads: &[Squad], most: u64
     }
     let from = core.now();
     core.count_from_here();
-    let alone = squads.iter().map(|squad| steady.alone[squad.program as usize]).fold(0.0, f64::max);
+    let alone = |squad: &Squad| steady.alone[squad.program as usize] + steady.latency[squad.program as usize] as f64;
+    let alone = squads.iter().map(alone).fold(0.0, f64::max);
     let most = most.max((WHOLE_TURNS * alone) as u64);
     let few = |core: &Core| {
         let (turns, warps) = core.warps().fold((0, 0), |(turns, warps), warp| (turns + warp.turns, warps + 1));

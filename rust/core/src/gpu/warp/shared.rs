@@ -331,7 +331,7 @@ impl Resident {
                     others = true;
                     let meets = group.meets_others(plan);
                     if meets && group.apart > 0.0 {
-                        group.wait_for_slowest(warps, clerk, launch);
+                        group.wait_for_slowest(plan, warps, clerk, launch);
                     } else if (in_step || meets) && group.warps != WarpSet::all(warps) && !group.is_at_end(plan) {
                         (group.work, group.due) = (Work::Barrier, Time::MAX);
                     } else {
@@ -392,12 +392,14 @@ impl Group {
         cursor.next(plan).is_none()
     }
 
-    /// Waits for the one of its warps that chance has kept back most.
-    fn wait_for_slowest(&mut self, warps: u32, clerk: &Clerk<'_, '_>, launch: &mut Launch<'_>) {
+    /// Waits for the one of its warps that chance has kept back most: at a barrier, or as warps that have ended.
+    fn wait_for_slowest(&mut self, plan: &[Step], warps: u32, clerk: &Clerk<'_, '_>, launch: &mut Launch<'_>) {
         let count = self.warps.count(warps);
         let cycles = latest(count) * std::mem::take(&mut self.apart).sqrt();
         let mut states = [0.0; STATES];
-        states[State::Barrier as usize] = f64::from(count);
+        if !self.is_at_end(plan) {
+            states[State::Barrier as usize] = f64::from(count);
+        }
         self.work = Work::Delay;
         self.due = clerk.now + Time((cycles * clerk.cycle_ps).round() as u64);
         launch.add(&states, cycles, (clerk.now, self.due));

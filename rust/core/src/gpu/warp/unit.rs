@@ -7,12 +7,17 @@ use crate::gpu::memory::hash;
 /// No memory instruction is issued when the unit, or the way to memory, has so many cycles of work before it.
 const UNIT_QUEUE: u64 = 64;
 pub(super) const DATA_QUEUE: u64 = 192;
+/// Of stores that memory answers, so many are on their way at most: as many lines as pass the port of an H200 in that time.
+const MOST_STORES: usize = 93;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct MemoryUnit {
     /// When it is free, and when the way to memory is, in ticks.
     free: u64,
     data: u64,
+    /// When the stores that were asked of memory last are taken in, in cycles: a ring, of which `oldest` comes next.
+    stores: Vec<u64>,
+    oldest: usize,
     draws: u64,
 }
 
@@ -20,19 +25,28 @@ pub(super) struct MemoryUnit {
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl MemoryUnit {
-    /// Stores have been taken in at cycle `at`.
+    /// A store that was asked of memory is taken in at cycle `at`.
     pub(super) fn taken(&mut self, at: u64) {
-        self.data = self.data.max(at * TICKS as u64);
+        if self.stores.len() < MOST_STORES {
+            self.stores.push(at);
+            return;
+        }
+        self.stores[self.oldest] = at;
+        self.oldest = (self.oldest + 1) % MOST_STORES;
     }
 
     /// From which cycle on an instruction with such an answer finds room in the queues.
     #[inline]
     pub(super) fn has_room(&self, answer: Answer) -> u64 {
         let unit = (self.free / TICKS as u64).saturating_sub(UNIT_QUEUE);
-        if !answer.takes_data() {
-            return unit;
+        match answer {
+            // Memory itself says how long they take.
+            Answer::Access { store: false, .. } => unit,
+            Answer::Access { store: true, .. } if self.stores.len() < MOST_STORES => unit,
+            Answer::Access { store: true, .. } => unit.max(self.stores[self.oldest]),
+            _ if answer.takes_data() => unit.max((self.data / TICKS as u64).saturating_sub(DATA_QUEUE)),
+            _ => unit,
         }
-        unit.max((self.data / TICKS as u64).saturating_sub(DATA_QUEUE))
     }
 
     /// A warp's instruction comes at cycle `now`, and takes `service` ticks: the warp knows when its answer will be there.

@@ -16,7 +16,8 @@ pub(super) struct Warp {
     pub(super) at: u32,
     pub(super) done: u64,
     /// Times that each loop around it has been run through.
-    pub(super) loops: [u64; MAX_DEPTH],
+    /// Of each loop around where it is, and of the one that measuring adds, the turns that are done.
+    pub(super) loops: [u64; MAX_DEPTH + 1],
     /// When it can issue, as far as it alone decides; until when for the stall of its last instruction.
     pub(super) ready: u64,
     pub(super) stalled: u64,
@@ -53,7 +54,7 @@ impl Warp {
             program,
             at: 0,
             done: 0,
-            loops: [0; MAX_DEPTH],
+            loops: [0; MAX_DEPTH + 1],
             ready: start,
             stalled: start,
             reason: State::Wait,
