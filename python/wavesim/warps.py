@@ -135,9 +135,11 @@ class Load(Editable, Spec):
 
     def model_post_init(self, context: object) -> None:
         """See that one thing says how long it takes."""
-        sources = (self.access, self.footprint_bytes, self.latency_cycles)
-        if sum(source is not None for source in sources) != 1:
-            why = "give one of access, footprint_bytes and latency_cycles"
+        sources = ("access", "footprint_bytes", "latency_cycles")
+        given = [name for name in sources if getattr(self, name) is not None]
+        if len(given) != 1:
+            got = " and ".join(given) or "none of them"
+            why = f"give one of access, footprint_bytes and latency_cycles (got {got})"
             raise InvalidInput(f"footprint_bytes: {why}", "footprint_bytes", self.footprint_bytes)
         if self.access is not None:
             _check_access(self.access, write=False)

@@ -279,3 +279,9 @@ def test_an_unknown_field_is_refused():
     data["clock"]["boost_mhz"] = 2000
     with pytest.raises(InvalidInput, match=r"clock\.boost_mhz"):
         wavesim.Device.model_validate(data)
+
+
+@pytest.mark.parametrize("changes", [{3: 4}, [("clock.sm_mhz", 1)], 7])
+def test_changes_that_are_no_paths_to_values_are_refused(changes):
+    with pytest.raises(InvalidInput, match=r"^changes: "):
+        wavesim.device("h200").edited(changes)

@@ -238,6 +238,7 @@ def test_a_device_that_is_not_known_is_named(tmp_path: Path) -> None:
     assert fault(tmp_path, KERNEL.replace("h200", "h201")).field == "device"
     text = KERNEL.replace('device = "h200"', "") + '[device]\nname = "h200"\nsms = -4\n'
     assert fault(tmp_path, text).field == "device.sms"
+    assert fault(tmp_path, text.replace("-4", '"8"')).field == "device.sms"
     text = text.replace("sms = -4", "edit = { clock.sm_ghz = 2 }")
     assert str(fault(tmp_path, text)).startswith("device.edit.clock.sm_ghz")
 

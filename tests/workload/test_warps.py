@@ -180,3 +180,16 @@ def test_loops_are_nested_as_deep_as_may_be(mode, unrolled):
     run = wavesim.simulate("h200", Kernel(grid=8, block=256, work=Warps(body)), issue=mode)
     issued = dict(run.warps.select("state", "warp_cycles").iter_rows())["selected"]
     assert issued >= 8 * 8 * (256 if unrolled else 1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "got"),
+    [
+        ({}, "none of them"),
+        ({"latency_cycles": 3.0, "footprint_bytes": 5}, "footprint_bytes and latency_cycles"),
+    ],
+)
+def test_a_load_says_what_was_given_where_one_source_is_needed(fields, got):
+    with pytest.raises(InvalidInput) as caught:
+        Load(**fields)
+    assert got in str(caught.value)

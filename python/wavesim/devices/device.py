@@ -136,6 +136,11 @@ class Device(Spec):
                 can't be.
 
         """
+        if not isinstance(changes or {}, Mapping) or not all(
+            isinstance(at, str) for at in changes or {}
+        ):
+            why = "changes: a mapping of paths to values is needed"
+            raise InvalidInput(f"{why} (got {changes!r})", "changes", changes)
         edited = Provenance(source="edited by the caller", status="assumed")
         return self.with_numbers({**(changes or {}), **fields}, edited)
 

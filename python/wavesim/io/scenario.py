@@ -146,8 +146,9 @@ def _device(table: Table) -> Device:
     changed.keys_from(("name", "sms", "edit"))
     found = device(changed.need("name", str))
     if "sms" in changed.values:
+        sms = changed.need("sms", int)
         try:
-            found = found.scaled(sms=changed.need("sms", int))
+            found = found.scaled(sms=sms)
         except InvalidInput as error:
             raise changed.within(error) from error
     if "edit" in changed.values:
