@@ -45,17 +45,6 @@ pub(super) enum Answer {
     Access { number: u32, store: bool },
 }
 
-impl Answer {
-    /// Whether it uses the SM's way to memory.
-    pub(super) fn takes_data(self) -> bool {
-        match self {
-            Self::None { data } => data > 0,
-            Self::Short { .. } => false,
-            Self::Long(_) | Self::Even { .. } | Self::Access { .. } => true,
-        }
-    }
-}
-
 /// The law of a load's latency, in cycles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Latency {

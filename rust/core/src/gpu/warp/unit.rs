@@ -40,12 +40,14 @@ impl MemoryUnit {
     pub(super) fn has_room(&self, answer: Answer) -> u64 {
         let unit = (self.free / TICKS as u64).saturating_sub(UNIT_QUEUE);
         match answer {
-            // Memory itself says how long they take.
-            Answer::Access { store: false, .. } => unit,
-            Answer::Access { store: true, .. } if self.stores.len() < MOST_STORES => unit,
-            Answer::Access { store: true, .. } => unit.max(self.stores[self.oldest]),
-            _ if answer.takes_data() => unit.max((self.data / TICKS as u64).saturating_sub(DATA_QUEUE)),
-            _ => unit,
+            Answer::Access { store: true, .. } if self.stores.len() == MOST_STORES => {
+                unit.max(self.stores[self.oldest])
+            }
+            // Of others memory itself says how long they take.
+            Answer::Access { .. } | Answer::Short { .. } | Answer::None { data: 0 } => unit,
+            Answer::None { .. } | Answer::Long(_) | Answer::Even { .. } => {
+                unit.max((self.data / TICKS as u64).saturating_sub(DATA_QUEUE))
+            }
         }
     }
 

@@ -15,7 +15,6 @@ pub(super) struct Warp {
     /// Its next op, and how much of it is done.
     pub(super) at: u32,
     pub(super) done: u64,
-    /// Times that each loop around it has been run through.
     /// Of each loop around where it is, and of the one that measuring adds, the turns that are done.
     pub(super) loops: [u64; MAX_DEPTH + 1],
     /// When it can issue, as far as it alone decides; until when for the stall of its last instruction.
