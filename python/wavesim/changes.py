@@ -257,16 +257,13 @@ def whole_carve_out(run: Run) -> Change | None:
 
 
 def carve_outs(run: Run) -> list[int]:
-    """What each launch sets an idle SM's shared memory to: the least that costs no residency."""
-    sizes = run.device.limits.carve_outs_bytes
+    """What each launch sets an idle SM's shared memory to."""
     found: dict[Kernel, int] = {}
     for launch in run.program.launches():
         kernel = launch.kernel
         if kernel not in found:
             held = _occupancy(kernel, run.device, kernel.registers, kernel.shared_memory)
-            wanted = held.ctas_per_sm * held.shared_per_cta_bytes
-            fitting = (size for size in sizes if size >= wanted)
-            found[kernel] = next(fitting, run.device.limits.shared_bytes)
+            found[kernel] = held.carve_out_bytes
     return [found[launch.kernel] for launch in run.program.launches()]
 
 

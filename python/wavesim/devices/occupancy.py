@@ -70,6 +70,9 @@ class Occupancy:
     """Registers that a CTA takes, with rounding."""
     shared_per_cta_bytes: int
     """Shared memory that a CTA takes, with the system's share and rounding."""
+    carve_out_bytes: int
+    """What an idle SM's shared memory is set to: the smallest split of shared memory and L1 that
+    does not cost residency."""
     needs_optin: bool
     """Whether the kernel must opt in to that much shared memory."""
     max_active_clusters: int

@@ -143,6 +143,8 @@ pub struct Occupancy {
     pub registers_per_cta: u32,
     /// Shared memory that a CTA takes, with the system's share and rounding.
     pub shared_per_cta_bytes: u32,
+    /// What an idle SM's shared memory is set to: the smallest split of shared memory and L1 that does not cost residency.
+    pub carve_out_bytes: u32,
     /// Whether the kernel must opt in to that much shared memory.
     pub needs_optin: bool,
     /// Clusters that the device holds at once (CTAs when there is no cluster).
@@ -256,6 +258,9 @@ pub(super) fn occupancy(device: &Device, shape: &Shape) -> Occupancy {
         }
         ctas_per_sm = 0;
     }
+    let shared_per_cta_bytes = shared.min(u64::from(u32::MAX)) as u32;
+    let wanted = u64::from(ctas_per_sm) * u64::from(shared_per_cta_bytes);
+    let carve_out = limits.carve_outs_bytes.iter().find(|&&size| u64::from(size) >= wanted);
     Occupancy {
         launchable: refusal.is_none(),
         ctas_per_sm,
@@ -270,7 +275,8 @@ pub(super) fn occupancy(device: &Device, shape: &Shape) -> Occupancy {
         by_ctas: bounds.ctas,
         by_barriers: bounds.barriers,
         registers_per_cta: warp_registers.saturating_mul(u64::from(warps)).min(u64::from(u32::MAX)) as u32,
-        shared_per_cta_bytes: shared.min(u64::from(u32::MAX)) as u32,
+        shared_per_cta_bytes,
+        carve_out_bytes: carve_out.copied().unwrap_or(limits.shared_bytes),
         needs_optin: shape.shared_bytes > limits.shared_default_bytes,
         max_active_clusters,
         refusal,

@@ -115,7 +115,7 @@ pub(super) fn footprints(device: &Device, program: &Program) -> Result<Vec<Footp
                         why: refusal.text,
                     })
                 }
-                None => Ok(Footprint::new(&occupancy, kernel.barriers, &device.limits)),
+                None => Ok(Footprint::new(&occupancy, kernel.barriers)),
             }
         })
         .collect::<Result<_>>()?;

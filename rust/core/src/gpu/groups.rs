@@ -226,7 +226,7 @@ mod tests {
         let device = catalogue::device("h200").expect("the catalogue has it");
         let (groups, mut sms) = (Groups::new(&device), Sms::new(&device, 1));
         let occupancy = device.occupancy(&Shape { threads: 512, ..Shape::default() });
-        let need = Footprint::new(&occupancy, 1, &device.limits);
+        let need = Footprint::new(&occupancy, 1);
         for &sm in before {
             sms.place(SmId(sm), None, &need, Resident::default());
         }

@@ -22,13 +22,10 @@ pub(crate) struct Footprint {
 }
 
 impl Footprint {
-    pub(crate) fn new(occupancy: &Occupancy, barriers: u32, limits: &Limits) -> Self {
-        // The driver sets the smallest split of shared memory and L1 that does not cost residency.
-        let wanted = occupancy.ctas_per_sm * occupancy.shared_per_cta_bytes;
-        let carve_out = limits.carve_outs_bytes.iter().find(|&&size| size >= wanted);
+    pub(crate) fn new(occupancy: &Occupancy, barriers: u32) -> Self {
         Self {
             shape: 0,
-            carve_out_bytes: carve_out.copied().unwrap_or(limits.shared_bytes),
+            carve_out_bytes: occupancy.carve_out_bytes,
             warps: occupancy.warps_per_cta,
             registers: occupancy.registers_per_cta,
             shared_bytes: occupancy.shared_per_cta_bytes,

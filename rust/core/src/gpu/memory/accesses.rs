@@ -4,12 +4,11 @@
 //! what all CTAs have in flight, and by Little's law a server of bandwidth `B` with `D` bytes in flight takes `D / B` for
 //! each. [`loaded`] goes over from the one to the other.
 
-use super::Memory;
-use super::Sm;
 use super::address::{Address, SECTOR, hash};
 use super::l2::Found;
 use super::latency::{Demand, loaded, mean};
 use super::moves::{Launch, Uneven};
+use super::{Memory, Sm};
 use crate::engine::Time;
 use crate::gpu::sm::Place;
 use crate::ids::{KernelId, SmId};
@@ -246,9 +245,14 @@ impl<'a> Memory<'a> {
         let mean = alone + 0.5 * timings.far + latency;
         let queue = (self.dram_demand + bytes) as f64 / timings.dram_bytes;
         let longer = loaded(mean, queue, timings.dram_softness);
+        let near = timings.near;
+        near + latency + longer * (1.0 + uneven.later + uneven.spread * self.draw()) - mean
+    }
+
+    /// The next of the even draws from -1 to 1.
+    pub(super) fn draw(&mut self) -> f64 {
         self.draws += 1;
-        let draw = (hash(self.draws) >> 40) as f64 / f64::from(1_u32 << 23) - 1.0;
-        timings.near + latency + longer * (1.0 + uneven.later + uneven.spread * draw) - mean
+        (hash(self.draws) >> 40) as f64 / f64::from(1_u32 << 23) - 1.0
     }
 
     /// Stores are handed on: when the SM's port and L2 have taken them in, and DRAM what they drive out, which is in flight until

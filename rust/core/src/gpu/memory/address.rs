@@ -15,7 +15,7 @@ pub(crate) const SECTOR: u64 = SECTOR_BYTES as u64;
 const ALL_SECTORS: u8 = u8::MAX;
 /// Above a block's number within its buffer, and above both.
 const BUFFER_SHIFT: u32 = 39;
-const SECTORS_SHIFT: u32 = 56;
+pub(super) const SECTORS_SHIFT: u32 = 56;
 
 /// Where a block is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

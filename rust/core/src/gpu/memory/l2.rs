@@ -3,7 +3,7 @@
 //! Every line is at home in one part, by a hash of its address. A read that does not find its line in the reader's own part
 //! goes on to the home, and leaves a copy on its way back. One entry stands for a block of lines, see [`super::address`].
 
-use super::address::{Address, Geometry, hash};
+use super::address::{Address, Geometry, SECTORS_SHIFT, hash};
 use super::stack::{EMPTY, Stacks, Stand};
 use crate::device::L2;
 use crate::engine::Time;
@@ -40,9 +40,6 @@ struct Line {
     /// When its data has come.
     ready: Time,
 }
-
-/// Where the sectors of a tag begin.
-const SECTORS_SHIFT: u32 = 56;
 
 impl Line {
     #[inline]
@@ -111,18 +108,16 @@ impl Part {
     /// The place that a new line takes. A dirty line whose turn has come may stay, as if it had been used.
     #[inline]
     fn room(&mut self, set: usize) -> usize {
-        for _ in 1..self.ways {
+        let mut others = 1..self.ways;
+        loop {
             let stack = self.stacks.of(set);
             let place = self.policy.room(set, || stack.find(EMPTY, |_| true).map(|stand| stand.place));
-            if !is_set(&self.dirty, stack.at(place).way * self.sets + set) || !self.stays() {
+            let (is_dirty, mark) = (is_set(&self.dirty, stack.at(place).way * self.sets + set), stack.mark(place));
+            if !is_dirty || others.next().is_none() || !self.stays() {
                 return place;
             }
-            let stack = self.stacks.of(set);
-            let mark = stack.mark(place);
-            stack.put(place, self.policy.hit(set, place), mark);
+            self.stacks.of(set).put(place, self.policy.hit(set, place), mark);
         }
-        let stack = self.stacks.of(set);
-        self.policy.room(set, || stack.find(EMPTY, |_| true).map(|stand| stand.place))
     }
 
     fn stays(&mut self) -> bool {

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 
 use super::Memory;
-use super::address::{SECTOR, hash};
+use super::address::SECTOR;
 use super::latency::Demand;
 use super::moves::{Launch, Moves};
 use crate::device::Device;
@@ -138,9 +138,7 @@ impl Memory<'_> {
         let share = |sectors: u64| (sectors as f64 / seen.requested.max(1) as f64).min(1.0);
         let (far, missed) = (share(seen.fabric), share(seen.dram_read / SECTOR));
         if warp.is_some() {
-            self.draws += 1;
-            let draw = (hash(self.draws) >> 40) as f64 / f64::from(1_u32 << 23) - 1.0;
-            let off = (1.0 - missed) * timings.l2_spread * draw * timings.cycle_ps;
+            let off = (1.0 - missed) * timings.l2_spread * self.draw() * timings.cycle_ps;
             at = Time((at.0 as f64 + off).max(now.0 as f64) as u64);
         }
         self.lands(at, place.sm(), demand);
