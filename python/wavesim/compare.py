@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from wavesim.errors import InvalidInput
+from wavesim.scalars import whole
 from wavesim.text import time_text
 
 if TYPE_CHECKING:
@@ -157,11 +158,7 @@ def _numbered(run: Run, kernels: Sequence[int] | None) -> pl.DataFrame:
     if kernels is not None:
         launches = run.kernels.height
         for i, kernel in enumerate(kernels):
-            if (
-                isinstance(kernel, bool)
-                or not isinstance(kernel, int)
-                or kernel not in range(launches)
-            ):
+            if whole(kernel) not in range(launches):
                 why = f"the run's launches are 0 to {launches - 1} (got {kernel!r})"
                 raise InvalidInput(f"kernels[{i}]: {why}", f"kernels[{i}]", kernel)
         ctas = ctas.filter(pl.col("kernel").is_in(list(kernels)))

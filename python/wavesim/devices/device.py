@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import operator
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cached_property
@@ -25,6 +24,7 @@ from wavesim.devices.parts import (
     Topology,
 )
 from wavesim.errors import InvalidInput
+from wavesim.scalars import whole
 from wavesim.spec import Spec
 
 __all__ = ["Device"]
@@ -113,9 +113,9 @@ class Device(Spec):
             InvalidInput: for a number of SMs that is not from 1 to 65,535.
 
         """
-        if isinstance(sms, bool) or not hasattr(sms, "__index__"):
+        count = whole(sms)
+        if count is None:
             raise InvalidInput(f"sms: must be an integer (got {sms!r})", "sms", sms)
-        count = operator.index(sms)
         if not 1 <= count <= 65_535:
             why = f"sms: a device has from 1 to 65,535 SMs (got {sms})"
             raise InvalidInput(why, "sms", sms)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from wavesim import _wavesim
 from wavesim.devices.catalogue import device as catalogue_device
 from wavesim.devices.device import Device
 from wavesim.errors import InvalidInput
-from wavesim.scalars import is_truth
+from wavesim.scalars import is_truth, whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -200,11 +199,10 @@ def occupancies(
 
 
 def _count(field: str, value: object) -> int:
-    try:
-        count = operator.index(value)  # type: ignore[arg-type]  # what it refuses is the point
-    except TypeError:
-        raise InvalidInput(f"{field}: must be an integer (got {value!r})", field, value) from None
-    if isinstance(value, bool) or not 0 <= count < 2**32:
+    count = whole(value)
+    if count is None:
+        raise InvalidInput(f"{field}: must be an integer (got {value!r})", field, value)
+    if not 0 <= count < 2**32:
         raise InvalidInput(f"{field}: must be from 0 to 2^32 - 1 (got {value!r})", field, value)
     return count
 
