@@ -231,7 +231,8 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         })
     }
 
-    pub(super) fn run(mut self, device: &Device, interrupted: &mut dyn FnMut() -> bool) -> Result<Records> {
+    /// Runs to the end; nothing comes of a run whose warps had better be stepped.
+    pub(super) fn run(mut self, device: &Device, interrupted: &mut dyn FnMut() -> bool) -> Result<Option<Records>> {
         if let Some(at) = self.front_end.next_call(Time::ZERO) {
             self.happen(at, Happening::Call);
         }
@@ -244,6 +245,9 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             if interrupted() {
                 return Err(Error::Interrupted);
             }
+            if self.warps.as_ref().is_some_and(Warps::should_be_stepped) {
+                return Ok(None);
+            }
             self.check_horizon()?;
             if limit == Time::MAX && self.limit >= Time::HORIZON {
                 if self.dispatcher.returning.is_empty() && (self.steps.is_empty() || self.polls_in_vain()) {
@@ -253,7 +257,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
                 self.run_kernels();
             }
         }
-        if self.front_end.finished() { Ok(self.close(device)) } else { Err(self.deadlock()) }
+        if self.front_end.finished() { Ok(Some(self.close(device))) } else { Err(self.deadlock()) }
     }
 
     /// Whether all that is left are CTAs that ask again and again whether a barrier has opened that nobody can open.

@@ -30,7 +30,7 @@ mod work;
 use crate::device::Device;
 use crate::error::Result;
 use crate::records::Records;
-use crate::simulate::{Dispatcher, Options};
+use crate::simulate::{Dispatcher, IssueMode, Options};
 use crate::workload::Program;
 
 use groups::Groups;
@@ -45,6 +45,21 @@ pub(crate) fn run(
     options: &Options,
     interrupted: &mut dyn FnMut() -> bool,
 ) -> Result<Records> {
+    if let Some(records) = attempt(device, program, arrays, options, interrupted)? {
+        return Ok(records);
+    }
+    let stepped = Options { issue: IssueMode::Exact, ..*options };
+    Ok(attempt(device, program, arrays, &stepped, interrupted)?.expect("what is stepped goes to its end"))
+}
+
+/// The same, unless its warps turn out to be better stepped.
+fn attempt(
+    device: &Device,
+    program: &Program,
+    arrays: &[&[f64]],
+    options: &Options,
+    interrupted: &mut dyn FnMut() -> bool,
+) -> Result<Option<Records>> {
     let groups = Groups::new(device);
     match options.dispatcher {
         Dispatcher::Hardware => {

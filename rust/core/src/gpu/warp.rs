@@ -169,6 +169,11 @@ impl<'a> Warps<'a> {
         Some(columns)
     }
 
+    /// Whether measuring at what rates warps get on takes longer than to step them all from the beginning.
+    pub(crate) fn should_be_stepped(&self) -> bool {
+        matches!(&self.mode, Mode::Shared(shared) if shared.is_in_vain())
+    }
+
     /// A CTA begins its work, or ends: then true.
     pub(crate) fn step(
         &mut self,

@@ -161,7 +161,7 @@ mod tests {
         if look_up {
             machine.memory.as_mut().expect("it has memory work").look_everything_up();
         }
-        machine.run(&device, &mut || false).expect("the program runs")
+        machine.run(&device, &mut || false).expect("the program runs").expect("and has no warps to step")
     }
 
     proptest! {

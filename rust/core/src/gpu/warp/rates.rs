@@ -14,12 +14,13 @@ use crate::workload::warps::MAX_DEPTH;
 
 /// The most cycles for which a set is measured whose warps take long for their turns.
 const MOST_CYCLES: u64 = 32_000;
-/// Once as many cycles of warps have been stepped as this share of what stepping the run would take, within limits, sets are no
-/// more told apart by the order of arrival, by which warps of a CTA have ended, and by small differences in how many CTAs do the
-/// same; and once half as many, they are measured for no longer than necessary.
+/// Measuring steps no more cycles of warps than this share of what stepping the run would take, and than so many; once half of
+/// them are used up, sets are measured for no longer than necessary.
 const SHARE: f64 = 0.5;
-const LEAST_ORDERED: u64 = 64_000_000;
-const MOST_ORDERED: u64 = 128_000_000;
+const MOST_MEASURED: u64 = 128_000_000;
+/// When they are all used up, runs that take no more are stepped from the beginning. Longer ones tell sets apart no more by the
+/// order of arrival, by which warps of a CTA have ended, and by small differences in how many CTAs do the same.
+const STEPPED: f64 = 2.0 * MOST_MEASURED as f64;
 
 /// How some warps of a squad get on beside the others.
 #[derive(Clone, Copy, Debug)]
@@ -59,8 +60,10 @@ pub(super) struct Rates {
     pub(super) steady: Steady,
     /// Cycles of warps that have been stepped.
     stepped: u64,
-    /// How many until sets are no more told apart by their order.
-    ordered: u64,
+    /// How many may be to measure sets that are told apart.
+    most: u64,
+    /// Whether all warps of the run have so little work that they can be stepped when that does not do.
+    small: bool,
     known: BTreeMap<Vec<Squad>, Vec<Rate>>,
     /// The same for sets that are told apart no further than by the programs of their CTAs.
     coarse: BTreeMap<Vec<Squad>, Vec<Rate>>,
@@ -69,14 +72,20 @@ pub(super) struct Rates {
 impl Rates {
     /// For a run whose warps have so many cycles of work in all.
     pub(super) fn new(device: &Device, steady: Steady, work: f64) -> Self {
-        let ordered = ((work * SHARE) as u64).clamp(LEAST_ORDERED, MOST_ORDERED);
+        let most = ((work * SHARE) as u64).min(MOST_MEASURED);
+        let small = work <= STEPPED;
         let blank = Core::new(device);
-        Self { blank, steady, stepped: 0, ordered, known: BTreeMap::new(), coarse: BTreeMap::new() }
+        Self { blank, steady, stepped: 0, most, small, known: BTreeMap::new(), coarse: BTreeMap::new() }
     }
 
     /// Whether so many sets came up that no more are told apart: then warps of a CTA should get on together.
     pub(super) fn is_full(&self) -> bool {
-        self.stepped >= self.ordered
+        self.stepped >= self.most
+    }
+
+    /// Whether that is so in a run that had better be stepped.
+    pub(super) fn is_in_vain(&self) -> bool {
+        self.small && self.is_full()
     }
 
     /// The rates of `squads`, those of the oldest CTA first, in that order; there may be several for one squad.
@@ -89,7 +98,7 @@ impl Rates {
             return rates.extend(known);
         }
         if !self.is_full() {
-            let most = if self.stepped < self.ordered / 2 { MOST_CYCLES } else { LEAST_CYCLES };
+            let most = if self.stepped < self.most / 2 { MOST_CYCLES } else { LEAST_CYCLES };
             self.stepped += measure(&self.blank, &self.steady, squads, most, rates);
             self.known.insert(squads.to_vec(), rates.clone());
             return;
@@ -195,7 +204,7 @@ mod tests {
     use crate::workload::{Pipe, Segment};
 
     /// Turns a cycle of all warps of so many CTAs beside each other, told apart by their order or not.
-    fn turns(ctas: u32, warps: u32, ordered: u64) -> f64 {
+    fn turns(ctas: u32, warps: u32, most: u64) -> f64 {
         let device = catalogue::device("h200").expect("the catalogue has it");
         let mut steady = Steady::default();
         let busy = Segment::Arithmetic { instructions: 60, latency_cycles: None, chains: 4, pipe: Pipe::Fma };
@@ -204,14 +213,14 @@ mod tests {
         let squad = |cta| Squad { cta, first: (cta * warps % 4) as u8, program: 0, warps: WarpSet::all(warps) };
         let squads: Vec<Squad> = (0..ctas).map(squad).collect();
         let mut found = Vec::new();
-        Rates { ordered, ..Rates::new(&device, steady, 0.0) }.of(&squads, &mut found);
+        Rates { most, ..Rates::new(&device, steady, 0.0) }.of(&squads, &mut found);
         found.iter().map(|rate| rate.turns * f64::from(rate.warps.count(warps))).sum()
     }
 
     #[test]
     fn small_ctas_that_are_no_more_told_apart_share_all_sub_partitions() {
         for (ctas, warps) in [(4, 1), (8, 1), (12, 1), (4, 2), (4, 3)] {
-            let [apart, alike] = [u64::MAX, 0].map(|ordered| turns(ctas, warps, ordered));
+            let [apart, alike] = [u64::MAX, 0].map(|most| turns(ctas, warps, most));
             assert!((alike / apart - 1.0).abs() < 0.1, "{alike}, {apart} told apart: {ctas} CTAs of {warps}");
         }
     }

@@ -127,6 +127,11 @@ impl Shared {
         }
     }
 
+    /// Whether so much had to be measured that stepping all would take no longer.
+    pub(super) fn is_in_vain(&self) -> bool {
+        self.rates.is_in_vain()
+    }
+
     pub(super) fn due(&self, sm: SmId) -> Time {
         self.sms[sm].due
     }
