@@ -45,7 +45,8 @@ def simulate(
             that is where earlier launches left off; a log shows it. What is not given follows from
             the seed.
         issue: how the warps of :class:`wavesim.Warps` share an SM: ``"rates"``, which hold as long
-            as the same CTAs are on it; or ``"exact"``, cycle by cycle, a hundred times as slow.
+            as the same CTAs are on it (small runs in which hardly any warps meet twice are
+            stepped); or ``"exact"``, cycle by cycle, a hundred times as slow.
 
     Raises:
         InvalidInput: a value that can't be, with the path of its field.
