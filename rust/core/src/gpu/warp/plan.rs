@@ -49,6 +49,11 @@ pub(super) struct Steady {
 }
 
 impl Steady {
+    /// Whether any of it asks memory.
+    pub(super) fn asks_memory(&self) -> bool {
+        !self.delays.is_empty() || self.asks.iter().any(|asks| !asks.is_empty())
+    }
+
     /// The accesses that a turn of a program loads through, each as often as it does.
     pub(super) fn loads(&self, program: u32) -> impl Iterator<Item = u32> + '_ {
         self.asks[program as usize].iter().flat_map(Batch::loads)

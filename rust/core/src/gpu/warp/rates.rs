@@ -14,12 +14,14 @@ use crate::workload::warps::MAX_DEPTH;
 
 /// The most cycles for which a set is measured whose warps take long for their turns.
 const MOST_CYCLES: u64 = 32_000;
-/// Measuring steps no more cycles of warps than this share of what stepping the run would take, and than so many; once half of
-/// them are used up, sets are measured for no longer than necessary.
+/// Measuring steps no more cycles of warps than this share of what stepping the run would take, within limits; once half of them
+/// are used up, sets are measured for no longer than necessary.
 const SHARE: f64 = 0.5;
+const LEAST_MEASURED: u64 = 64_000_000;
 const MOST_MEASURED: u64 = 128_000_000;
-/// When they are all used up, runs that take no more are stepped from the beginning. Longer ones tell sets apart no more by the
-/// order of arrival, by which warps of a CTA have ended, and by small differences in how many CTAs do the same.
+/// When they are all used up, runs that take no more than so many are stepped from the beginning. Longer ones, and those that
+/// ask memory, tell sets apart no more by the order of arrival, by which warps of a CTA have ended, and by small differences in
+/// how many CTAs do the same.
 const STEPPED: f64 = 2.0 * MOST_MEASURED as f64;
 
 /// How some warps of a squad get on beside the others.
@@ -62,7 +64,7 @@ pub(super) struct Rates {
     stepped: u64,
     /// How many may be to measure sets that are told apart.
     most: u64,
-    /// Whether all warps of the run have so little work that they can be stepped when that does not do.
+    /// Whether all warps of the run have so little work that they had better be stepped when that does not do.
     small: bool,
     known: BTreeMap<Vec<Squad>, Vec<Rate>>,
     /// The same for sets that are told apart no further than by the programs of their CTAs.
@@ -72,8 +74,9 @@ pub(super) struct Rates {
 impl Rates {
     /// For a run whose warps have so many cycles of work in all.
     pub(super) fn new(device: &Device, steady: Steady, work: f64) -> Self {
-        let most = ((work * SHARE) as u64).min(MOST_MEASURED);
-        let small = work <= STEPPED;
+        let small = work <= STEPPED && !steady.asks_memory();
+        let least = if small { 0 } else { LEAST_MEASURED };
+        let most = ((work * SHARE) as u64).clamp(least, MOST_MEASURED);
         let blank = Core::new(device);
         Self { blank, steady, stepped: 0, most, small, known: BTreeMap::new(), coarse: BTreeMap::new() }
     }
