@@ -21,7 +21,6 @@ mod stack;
 mod streaming;
 mod tiles;
 
-pub(super) use address::hash;
 pub(super) use loads::{Accessed, Request};
 
 use std::cmp::Reverse;
@@ -40,6 +39,7 @@ use tiles::Tiling;
 use super::sm::Place;
 use crate::device::Device;
 use crate::engine::Time;
+use crate::engine::rng::Draws;
 use crate::ids::{IdVec, KernelId, SmId};
 use crate::records::{L2Log, L2SliceColumns, L2WindowColumns, Traffic};
 use crate::simulate::{Detail, Options};
@@ -64,7 +64,7 @@ pub(crate) struct Memory<'a> {
     fabric_demand: u64,
     /// When L2 has taken in all stores so far.
     stored: Time,
-    draws: u64,
+    draws: Draws,
     /// What is in flight longer than the step that asked for it lasts, by when it comes.
     landings: BinaryHeap<Reverse<(Time, SmId, Demand)>>,
     /// By slice and by window; only if the run keeps that.
@@ -156,7 +156,7 @@ impl<'a> Memory<'a> {
             dram_demand: 0,
             fabric_demand: 0,
             stored: Time::ZERO,
-            draws: 0,
+            draws: Draws::default(),
             landings: BinaryHeap::new(),
             log,
             tiling: any(|work| matches!(work, Work::Tiles(_))).then(|| Tiling::new(device.sm_count(), places)),

@@ -4,12 +4,13 @@
 //! what all CTAs have in flight, and by Little's law a server of bandwidth `B` with `D` bytes in flight takes `D / B` for
 //! each. [`loaded`] goes over from the one to the other.
 
-use super::address::{Address, SECTOR, hash};
+use super::address::{Address, SECTOR};
 use super::l2::Found;
 use super::latency::{Demand, loaded, mean};
 use super::moves::{Launch, Uneven};
 use super::{Memory, Sm};
 use crate::engine::Time;
+use crate::engine::rng::even;
 use crate::gpu::sm::Place;
 use crate::ids::{KernelId, SmId};
 use crate::records::Traffic;
@@ -249,10 +250,9 @@ impl<'a> Memory<'a> {
         near + latency + longer * (1.0 + uneven.later + uneven.spread * self.draw()) - mean
     }
 
-    /// The next of the even draws from -1 to 1.
+    /// The next draw of the even law from -1 to 1.
     pub(super) fn draw(&mut self) -> f64 {
-        self.draws += 1;
-        (hash(self.draws) >> 40) as f64 / f64::from(1_u32 << 23) - 1.0
+        even(self.draws.next())
     }
 
     /// Stores are handed on: when the SM's port and L2 have taken them in, and DRAM what they drive out, which is in flight until
