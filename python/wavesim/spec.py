@@ -111,7 +111,8 @@ def as_invalid_input(error: ValidationError) -> InvalidInput:
         path = f"{path}.kind" if path else "kind"
         if isinstance(value, Mapping):
             value = value.get("kind")
-        kinds = first.get("ctx", {}).get("expected_tags")
+        offered = first.get("ctx", {}).get("expected_tags", "").split(", ")
+        kinds = ", ".join(kind for kind in offered if kind != _ONLY_IN_PYTHON)
         why = f"must be one of {kinds}" if kinds else "is needed: it says which fields there are"
     why = _lowered(why).replace("input should", "must")
     for words, plain in _PLAIN:
@@ -119,11 +120,16 @@ def as_invalid_input(error: ValidationError) -> InvalidInput:
     return InvalidInput(f"{path}: {why} (got {shown(value)})", path, value)
 
 
+_ONLY_IN_PYTHON = "'function'"
+"""A kind that no file can have, among those that it can."""
+
 _PLAIN = (
     ("valid dictionary or object to extract fields from", "spec or its fields"),
     ("valid integer", "whole number"),
     ("valid number", "number"),
     ("valid string", "string"),
+    ("callable", "a function"),
+    ("unable to parse input string as an integer, exceeded maximum size", "is too large"),
     ("valid tuple", "list"),
 )
 """Pydantic's words, and those of someone who does not know it."""

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from wavesim.access import Access
 from wavesim.durations import Time
 from wavesim.errors import InvalidInput
-from wavesim.spec import TAGS, CtaNumbers, Editable, Spec
+from wavesim.spec import TAGS, Editable, Numbers, Spec
 
 __all__ = [
     "Arithmetic",
@@ -110,7 +110,8 @@ class Load(Editable, Spec):
             simulated L2 and DRAM beside all other loads of the run, and count in ``run.l2``. What
             all warps of the CTA move by one instruction is an iteration of the pattern; the next
             instruction that names an equal access moves the next one, in whatever segment it is.
-            A pattern that ends before the program does is refused.
+            A pattern that ends before the program does is refused; of one that goes on, the rest
+            is not moved.
         footprint_bytes: the data that all CTAs together read again and again: what the device's
             L2 holds of it decides between near and DRAM latency, and the SM has its share of
             their bandwidth.
@@ -214,6 +215,11 @@ class Loop(Editable, Spec):
             self, count: int, body: Sequence[Segment], *, unrolled: bool = False
         ) -> None: ...
 
+    def model_post_init(self, context: object) -> None:
+        """See that there is something to run through."""
+        if not self.body:
+            raise InvalidInput("body: a loop has at least one segment (got [])", "body", [])
+
 
 Segment: TypeAlias = Annotated[
     Arithmetic | Tensor | Shared | Load | Store | Await | Barrier | Branch | Loop,
@@ -263,12 +269,20 @@ def _accesses(segments: Sequence[Any], path: str) -> Iterator[tuple[str, Access]
             yield f"{at}.access", segment.access
 
 
+class ProgramNumbers(Numbers):
+    """One program's number a CTA; read in place as :class:`wavesim.spec.Numbers` are."""
+
+    __slots__ = ()
+
+    _rule: ClassVar[str] = "a CTA's program is one of the list, counted from 0"
+
+
 class Warps(Editable, Spec):
     """What the warps of each CTA issue; all warps of a CTA run the same program.
 
     Args:
         programs: one list of segments, or several: CTA i of a kernel with n of them runs number
-            ``i % n``.
+            ``i % n``, and there are at least n CTAs.
         order: the number of each CTA's program, a list of one a CTA.
         startup_cycles: before a CTA's first instruction: its code is fetched.
         finish_cycles: behind its last one.
@@ -280,7 +294,7 @@ class Warps(Editable, Spec):
     positional: ClassVar[tuple[str, ...]] = ("programs",)
     kind: Literal["warp_programs"] = "warp_programs"
     programs: Annotated[tuple[tuple[Segment, ...], ...], BeforeValidator(_programs)]
-    order: CtaNumbers | None = None
+    order: ProgramNumbers | None = None
     startup_cycles: Time = 0.0
     finish_cycles: Time = 0.0
 
@@ -289,6 +303,13 @@ class Warps(Editable, Spec):
         def __init__(
             self, programs: Sequence[Segment] | Sequence[Sequence[Segment]], **fields: Any
         ) -> None: ...
+
+    def model_post_init(self, context: object) -> None:
+        """See that there is something to run."""
+        for i, program in enumerate(self.programs or ((),)):
+            if not program:
+                at = f"programs[{i}]"
+                raise InvalidInput(f"{at}: a program has at least one segment (got [])", at, [])
 
     def accesses(self) -> dict[Access, str]:
         """Give the accesses that segments name, and where the first that names each stands."""
