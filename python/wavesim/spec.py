@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationErro
 from pydantic_core import CoreSchema, core_schema
 
 from wavesim.errors import InvalidInput
-from wavesim.scalars import is_truth, refusing_look_alikes
+from wavesim.scalars import is_truth
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,10 +64,6 @@ class Spec(BaseModel):
             return super().model_validate_json(json_data, **options)
         except ValidationError as error:
             raise as_invalid_input(error) from None
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return refusing_look_alikes(handler(source), cls)
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """Show what differs from the defaults."""

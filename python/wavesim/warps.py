@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 from wavesim.access import Access
 from wavesim.durations import Time
 from wavesim.errors import InvalidInput
+from wavesim.scalars import NUMBER, Truth
 from wavesim.spec import TAGS, Editable, Numbers, Spec
 
 __all__ = [
@@ -26,10 +27,10 @@ __all__ = [
     "Warps",
 ]
 
-Count = Annotated[int, Field(ge=1, le=2**40)]
-Latency = Annotated[int, Field(ge=1, le=1_000_000)]
-Chains = Annotated[int, Field(ge=1, le=1024)]
-WarpBytes = Annotated[int, Field(ge=1, le=4096)]
+Count = Annotated[int, Field(ge=1, le=2**40), NUMBER]
+Latency = Annotated[int, Field(ge=1, le=1_000_000), NUMBER]
+Chains = Annotated[int, Field(ge=1, le=1024), NUMBER]
+WarpBytes = Annotated[int, Field(ge=1, le=4096), NUMBER]
 
 
 class Arithmetic(Editable, Spec):
@@ -86,8 +87,8 @@ class Shared(Editable, Spec):
     kind: Literal["shared"] = "shared"
     access: Literal["load", "store", "constant"]
     instructions: Count = 1
-    ways: Annotated[int, Field(ge=1, le=32)] = 1
-    wait: bool = True
+    ways: Annotated[int, Field(ge=1, le=32), NUMBER] = 1
+    wait: Truth = True
 
     if TYPE_CHECKING:
 
@@ -125,10 +126,10 @@ class Load(Editable, Spec):
     kind: Literal["load"] = "load"
     instructions: Count = 1
     access: Access | None = None
-    footprint_bytes: Annotated[int, Field(ge=1, lt=2**63)] | None = None
-    latency_cycles: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] | None = None
+    footprint_bytes: Annotated[int, Field(ge=1, lt=2**63), NUMBER] | None = None
+    latency_cycles: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False), NUMBER] | None = None
     bytes: WarpBytes = 128
-    wait: bool = True
+    wait: Truth = True
 
     if TYPE_CHECKING:
 
@@ -207,7 +208,7 @@ class Loop(Editable, Spec):
     kind: Literal["loop"] = "loop"
     count: Count
     body: tuple[Segment, ...]
-    unrolled: bool = False
+    unrolled: Truth = False
 
     if TYPE_CHECKING:
 
