@@ -11,7 +11,7 @@ from wavesim.access import Access
 from wavesim.durations import Time
 from wavesim.errors import InvalidInput
 from wavesim.scalars import NUMBER, Truth
-from wavesim.spec import TAGS, Editable, Numbers, Spec
+from wavesim.spec import LIST, TAGS, Editable, Numbers, Spec
 
 __all__ = [
     "Arithmetic",
@@ -207,7 +207,7 @@ class Loop(Editable, Spec):
     positional: ClassVar[tuple[str, ...]] = ("count", "body")
     kind: Literal["loop"] = "loop"
     count: Count
-    body: tuple[Segment, ...]
+    body: Annotated[tuple[Segment, ...], LIST]
     unrolled: Truth = False
 
     if TYPE_CHECKING:
@@ -294,7 +294,7 @@ class Warps(Editable, Spec):
 
     positional: ClassVar[tuple[str, ...]] = ("programs",)
     kind: Literal["warp_programs"] = "warp_programs"
-    programs: Annotated[tuple[tuple[Segment, ...], ...], BeforeValidator(_programs)]
+    programs: Annotated[tuple[tuple[Segment, ...], ...], BeforeValidator(_programs), LIST]
     order: ProgramNumbers | None = None
     startup_cycles: Time = 0.0
     finish_cycles: Time = 0.0

@@ -19,7 +19,7 @@ from wavesim.devices import device as catalogue_device
 from wavesim.durations import AnyDuration, Duration, PerCta, Time, for_count
 from wavesim.errors import InvalidInput
 from wavesim.scalars import NUMBER, Truth, is_truth
-from wavesim.spec import TAGS, CtaNumbers, Editable, Spec
+from wavesim.spec import LIST, TAGS, CtaNumbers, Editable, Spec
 from wavesim.streaming import Streaming
 from wavesim.tiles import Tiles
 from wavesim.warps import Warps
@@ -397,12 +397,15 @@ class Graph(Editable, Spec):
 
     positional: ClassVar[tuple[str, ...]] = ("items", "stream", "at_ns")
     kind: Literal["graph"] = "graph"
-    items: tuple[
-        Annotated[
-            Annotated[Launch | Record | Wait | Copy, Field(discriminator="kind")],
-            BeforeValidator(_launched),
+    items: Annotated[
+        tuple[
+            Annotated[
+                Annotated[Launch | Record | Wait | Copy, Field(discriminator="kind")],
+                BeforeValidator(_launched),
+            ],
+            ...,
         ],
-        ...,
+        LIST,
     ]
     stream: StreamNumber = 0
     at_ns: Time | None = None
@@ -442,7 +445,7 @@ class Program(Editable, Spec):
     """
 
     positional: ClassVar[tuple[str, ...]] = ("items", "streams")
-    items: tuple[Item, ...]
+    items: Annotated[tuple[Item, ...], LIST]
     streams: Annotated[Mapping[StreamKey, Stream], BeforeValidator(_or_none_at_all)] = {}
 
     if TYPE_CHECKING:
