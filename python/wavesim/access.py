@@ -8,6 +8,7 @@ from pydantic import Field
 
 from wavesim.durations import Time
 from wavesim.errors import InvalidInput
+from wavesim.scalars import NUMBER, Truth
 from wavesim.spec import TAGS, Editable, Numbers, Spec
 from wavesim.tiles import Order, TileNumbers, raster
 
@@ -28,9 +29,9 @@ __all__ = [
     "Strided",
 ]
 
-Bytes = Annotated[int, Field(ge=1, le=2**40)]
-Positive = Annotated[int, Field(ge=1, lt=2**32)]
-Whole = Annotated[int, Field(ge=0, lt=2**32)]
+Bytes = Annotated[int, Field(ge=1, le=2**40), NUMBER]
+Positive = Annotated[int, Field(ge=1, lt=2**32), NUMBER]
+Whole = Annotated[int, Field(ge=0, lt=2**32), NUMBER]
 
 
 class Streamed(Editable, Spec):
@@ -91,7 +92,7 @@ class Attention(Editable, Spec):
     q_tiles: Positive
     heads: Positive
     kv_heads: Positive
-    causal: bool = False
+    causal: Truth = False
 
 
 class Strided(Editable, Spec):
@@ -104,8 +105,8 @@ class Strided(Editable, Spec):
     kind: Literal["strided"] = "strided"
     piece_bytes: Bytes
     pieces: Positive
-    stride_bytes: Annotated[int, Field(ge=0, le=2**40)]
-    cta_stride_bytes: Annotated[int, Field(ge=0, le=2**40)]
+    stride_bytes: Annotated[int, Field(ge=0, le=2**40), NUMBER]
+    cta_stride_bytes: Annotated[int, Field(ge=0, le=2**40), NUMBER]
 
 
 class Random(Editable, Spec):
@@ -144,7 +145,7 @@ class Broadcast(Editable, Spec):
 
     kind: Literal["broadcast"] = "broadcast"
     bytes: Bytes
-    skew_bytes: Annotated[int, Field(ge=0, le=2**40)] = 0
+    skew_bytes: Annotated[int, Field(ge=0, le=2**40), NUMBER] = 0
 
 
 class Chase(Editable, Spec):
@@ -156,7 +157,7 @@ class Chase(Editable, Spec):
     kind: Literal["chase"] = "chase"
     bytes: Bytes
     stride_bytes: Bytes = 128
-    loads: Annotated[int, Field(ge=1, le=2**40)]
+    loads: Annotated[int, Field(ge=1, le=2**40), NUMBER]
 
 
 Pattern = Annotated[
@@ -190,8 +191,8 @@ class Access(Editable, Spec):
     positional: ClassVar[tuple[str, ...]] = ("pattern",)
     kind: Literal["access"] = "access"
     pattern: Pattern
-    write: bool = False
-    buffer: Annotated[int, Field(ge=0, lt=2**16)] = 0
+    write: Truth = False
+    buffer: Annotated[int, Field(ge=0, lt=2**16), NUMBER] = 0
     buffer_bytes: Bytes | None = None
     startup_cycles: Time = 0.0
     cold_cycles: Time | None = None

@@ -183,7 +183,7 @@ def persistent(run: Run) -> Change | None:
     return (
         None
         if program is None
-        else Change("persistent kernels, a CTA a slot", program, run.dispatcher)
+        else Change("persistent kernels of a CTA a slot", program, run.dispatcher)
     )
 
 

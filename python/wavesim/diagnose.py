@@ -334,10 +334,11 @@ def _figures(run: Run) -> list[str]:
         total = {name: float(run.l2[name].sum()) for name in run.l2.columns[2:]}
         dram = (total["dram_read_bytes"] + total["dram_written_bytes"]) / ns
         read = total["sm_sectors"] * run.device.l2.sector_bytes / ns
-        reached = run.device.dram.reached_gb_s
+        interface = run.device.dram.bandwidth_gb_s
+        reached = run.device.dram.reached_gb_s / interface
         sentences.append(
-            f"Memory work moves {dram:,.0f} GB/s to and from DRAM ({dram / reached:.0%} of what "
-            f"kernels reach) and reads {read:,.0f} GB/s from L2."
+            f"Memory work moves {dram:,.0f} GB/s to and from DRAM ({dram / interface:.0%} of its "
+            f"interface; long reads reach about {reached:.0%}) and reads {read:,.0f} GB/s from L2."
         )
         if total["lookups"]:
             sentences.append(f"L2 hits: {total['hits'] / total['lookups']:.1%}.")

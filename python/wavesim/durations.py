@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import Field
 
 from wavesim.errors import InvalidInput
+from wavesim.scalars import NUMBER
 from wavesim.spec import (
     LONGEST_NS,
     TAGS,
@@ -26,9 +27,9 @@ from wavesim.spec import (
 
 __all__ = ["AnyDuration", "Duration", "PerCta"]
 
-Time = Annotated[float, Field(ge=0, le=LONGEST_NS, allow_inf_nan=False)]
+Time = Annotated[float, Field(ge=0, le=LONGEST_NS, allow_inf_nan=False), NUMBER]
 """A length of time: its unit stands in the field's name."""
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), NUMBER]
 
 if TYPE_CHECKING:
     import numpy as np
@@ -197,7 +198,7 @@ class LogNormal(Duration):
     kind: Literal["lognormal"] = "lognormal"
     mean_ns: Time | None = None
     mean_cycles: Time | None = None
-    cv: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+    cv: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False), NUMBER]
 
 
 class Exponential(Duration):

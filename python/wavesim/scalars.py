@@ -1,21 +1,20 @@
 """Numbers and truth values as callers write them: what is taken for one, and what is not.
 
 Pydantic reads ``"128"`` and ``True`` as numbers, and ``1`` and ``"yes"`` as true. In a simulation
-each of these is a mistake that nothing would tell: a grid of ``True`` CTAs runs. NumPy's scalars
+each of these is a mistake that nothing would tell: a grid of ``True`` CTAs runs. So each number of
+a spec is checked by :data:`NUMBER` first, and each truth value is a :data:`Truth`. NumPy's scalars
 are numbers like Python's, and a whole float is a whole number (``1e6`` CTAs).
 """
 
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic import AllowInfNan, BeforeValidator
+from pydantic_core import PydanticCustomError
 
-__all__ = ["is_truth", "refusing_look_alikes", "whole"]
-
-_CHILDREN = ("schema", "fields", "choices", "items_schema", "values_schema", "definitions")
-"""Where a pydantic schema has others in it; the keys of a mapping are text in JSON."""
+__all__ = ["NUMBER", "Finite", "Truth", "is_truth", "whole"]
 
 
 def is_truth(value: object) -> bool:
@@ -50,35 +49,9 @@ def _truth(value: Any) -> Any:
     return bool(value)
 
 
-_CHECKS = {"int": _number, "float": _number, "bool": _truth}
-
-
-def refusing_look_alikes(schema: CoreSchema, model: type) -> CoreSchema:
-    """Give a model's schema with these checks before each of its numbers and truth values.
-
-    Other models inside it have gone through here themselves. A plain union is left as it is: its
-    own validator says what it takes.
-    """
-    changed: CoreSchema = _changed(schema, model)
-    return changed
-
-
-def _changed(schema: Any, model: type) -> Any:
-    if isinstance(schema, list):
-        return [_changed(item, model) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kind = schema.get("type")
-    if kind in _CHECKS:
-        check = {"type": "no-info", "function": _CHECKS[kind]}
-        return {"type": "function-before", "function": check, "schema": schema}
-    if kind == "union" or (kind == "model" and schema["cls"] is not model):
-        return schema
-    found = dict(schema)
-    for name in _CHILDREN:
-        child = schema.get(name)
-        if isinstance(child, dict) and "type" not in child:
-            found[name] = {key: _changed(inner, model) for key, inner in child.items()}
-        elif child is not None:
-            found[name] = _changed(child, model)
-    return found
+NUMBER = BeforeValidator(_number)
+"""Behind a number's bounds in its annotation: refuses what only looks like one."""
+Finite = Annotated[float, AllowInfNan(False), NUMBER]
+"""A number that is neither infinite nor none."""
+Truth = Annotated[bool, BeforeValidator(_truth)]
+"""True or False, and nothing that only looks like it."""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, core_schema
 
 from wavesim.errors import InvalidInput
-from wavesim.scalars import is_truth, refusing_look_alikes
+from wavesim.scalars import is_truth
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["LONGEST_NS", "CtaNumbers", "Editable", "Numbers", "Spec"]
+__all__ = ["LIST", "LONGEST_NS", "CtaNumbers", "Editable", "Numbers", "Spec"]
 
 LONGEST_NS = 4.32e15
 """The longest time there is, in nanoseconds (50 days) and in cycles: sums of two never overflow."""
@@ -65,10 +66,6 @@ class Spec(BaseModel):
         except ValidationError as error:
             raise as_invalid_input(error) from None
 
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return refusing_look_alikes(handler(source), cls)
-
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """Show what differs from the defaults."""
         for name, field in type(self).model_fields.items():
@@ -109,21 +106,29 @@ def as_invalid_input(error: ValidationError) -> InvalidInput:
         return InvalidInput(f"{path}: there is no such field (got {value!r})", path, value)
     if first["type"].startswith("union_tag"):
         path = f"{path}.kind" if path else "kind"
-        if isinstance(value, Mapping):
-            value = value.get("kind")
-        kinds = first.get("ctx", {}).get("expected_tags")
+        value = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", value)
+        offered = first.get("ctx", {}).get("expected_tags", "").split(", ")
+        kinds = ", ".join(kind for kind in offered if kind != _ONLY_IN_PYTHON)
         why = f"must be one of {kinds}" if kinds else "is needed: it says which fields there are"
     why = _lowered(why).replace("input should", "must")
     for words, plain in _PLAIN:
-        why = why.replace(words, plain)
+        why = re.sub(words, plain, why)
     return InvalidInput(f"{path}: {why} (got {shown(value)})", path, value)
 
 
+_ONLY_IN_PYTHON = "'function'"
+"""A kind that no file can have, among those that it can."""
+
 _PLAIN = (
     ("valid dictionary or object to extract fields from", "spec or its fields"),
+    (r"valid dictionary or instance of (\w+)", r"spec (\1) or its fields"),
+    ("valid dictionary", "mapping"),
     ("valid integer", "whole number"),
     ("valid number", "number"),
+    ("whole number, unable to parse string as an integer", "whole number"),
     ("valid string", "string"),
+    ("callable", "a function"),
+    ("unable to parse input string as an integer, exceeded maximum size", "is too large"),
     ("valid tuple", "list"),
 )
 """Pydantic's words, and those of someone who does not know it."""
@@ -160,6 +165,16 @@ def _path_of(location: Iterable[int | str]) -> str:
     return path or str(steps[-1] if steps else "")  # a field may have a kind's name
 
 
+def _no_spec(values: Any) -> Any:
+    if isinstance(values, Spec):  # pydantic would go through its fields
+        raise ValueError("must be a list")
+    return values
+
+
+LIST = BeforeValidator(_no_spec)
+"""In the annotation of a list of specs: refuses a single one."""
+
+
 class Numbers:
     """A list of ``float64``, read in place: an array that has this type already is not copied.
 
@@ -188,7 +203,8 @@ class Numbers:
         except (TypeError, ValueError, OverflowError):
             raise InvalidInput(f"must be a list of numbers (got {shown(values)})") from None
         if array.ndim != 1:
-            raise InvalidInput(f"must be a list of numbers (got {array.ndim} dimensions)")
+            got = f"{array.ndim} dimensions" if array.ndim else shown(values)
+            raise InvalidInput(f"must be a list of numbers (got {got})")
         outside = ~((array >= self._least) & (array <= LONGEST_NS))
         if outside.any():
             at = int(outside.argmax())

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from wavesim.durations import Time
 from wavesim.errors import InvalidInput
+from wavesim.scalars import NUMBER
 from wavesim.spec import TAGS, Editable, Spec
 
 __all__ = ["Array", "Streaming"]
@@ -23,9 +24,9 @@ class Array(Editable, Spec):
     """
 
     positional: ClassVar[tuple[str, ...]] = ("bytes", "buffer", "offset_bytes")
-    bytes: Annotated[int, Field(ge=1, le=2**16)]
-    buffer: Annotated[int, Field(ge=0, lt=2**16)] = 0
-    offset_bytes: Annotated[int, Field(ge=0, le=2**40)] = 0
+    bytes: Annotated[int, Field(ge=1, le=2**16), NUMBER]
+    buffer: Annotated[int, Field(ge=0, lt=2**16), NUMBER] = 0
+    offset_bytes: Annotated[int, Field(ge=0, le=2**40), NUMBER] = 0
 
     if TYPE_CHECKING:
 
@@ -78,13 +79,13 @@ class Streaming(Editable, Spec):
 
     positional: ClassVar[tuple[str, ...]] = ("elements", "inputs", "outputs")
     kind: Literal["streaming"] = "streaming"
-    elements: Annotated[int, Field(ge=1, le=2**40)]
+    elements: Annotated[int, Field(ge=1, le=2**40), NUMBER]
     inputs: Arrays = ()
     outputs: Arrays = ()
-    operations: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
+    operations: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False), NUMBER] = 0.0
     result: Array | None = None
     share: Literal["contiguous", "grid_stride"] = "contiguous"
-    thread_elements: Annotated[int, Field(ge=1, le=2**12)] | None = None
+    thread_elements: Annotated[int, Field(ge=1, le=2**12), NUMBER] | None = None
     startup_cycles: Time = 0.0
     cold_cycles: Time | None = None
     overhead_cycles: Time = 0.0

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from wavesim.durations import Time
 from wavesim.errors import InvalidInput
+from wavesim.scalars import NUMBER
 from wavesim.spec import TAGS, Editable, Numbers, Spec
 
 if TYPE_CHECKING:
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Order", "TileNumbers", "Tiles", "raster"]
 
-Extent = Annotated[int, Field(ge=1, le=2**32)]
-Side = Annotated[int, Field(ge=1, le=2**16)]
-ElementBytes = Annotated[int, Field(ge=1, le=16)]
+Extent = Annotated[int, Field(ge=1, le=2**32), NUMBER]
+Side = Annotated[int, Field(ge=1, le=2**16), NUMBER]
+ElementBytes = Annotated[int, Field(ge=1, le=16), NUMBER]
 
 
 class TileNumbers(Numbers):
@@ -109,9 +110,9 @@ class Tiles(Editable, Spec):
     tile: tuple[Side, Side, Side] = (128, 128, 64)
     element_bytes: ElementBytes = 2
     output_bytes: ElementBytes = 2
-    stages: Annotated[int, Field(ge=2, le=64)] = 3
+    stages: Annotated[int, Field(ge=2, le=64), NUMBER] = 3
     order: Order = "row"
-    buffer: Annotated[int, Field(ge=0, lt=2**16)] = 0
+    buffer: Annotated[int, Field(ge=0, lt=2**16), NUMBER] = 0
     startup_cycles: Time = 0.0
     cold_cycles: Time | None = None
     overhead_cycles: Time = 0.0

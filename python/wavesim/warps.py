@@ -10,7 +10,8 @@ from pydantic import BeforeValidator, Field
 from wavesim.access import Access
 from wavesim.durations import Time
 from wavesim.errors import InvalidInput
-from wavesim.spec import TAGS, CtaNumbers, Editable, Spec
+from wavesim.scalars import NUMBER, Truth
+from wavesim.spec import LIST, TAGS, Editable, Numbers, Spec
 
 __all__ = [
     "Arithmetic",
@@ -26,10 +27,10 @@ __all__ = [
     "Warps",
 ]
 
-Count = Annotated[int, Field(ge=1, le=2**40)]
-Latency = Annotated[int, Field(ge=1, le=1_000_000)]
-Chains = Annotated[int, Field(ge=1, le=1024)]
-WarpBytes = Annotated[int, Field(ge=1, le=4096)]
+Count = Annotated[int, Field(ge=1, le=2**40), NUMBER]
+Latency = Annotated[int, Field(ge=1, le=1_000_000), NUMBER]
+Chains = Annotated[int, Field(ge=1, le=1024), NUMBER]
+WarpBytes = Annotated[int, Field(ge=1, le=4096), NUMBER]
 
 
 class Arithmetic(Editable, Spec):
@@ -86,8 +87,8 @@ class Shared(Editable, Spec):
     kind: Literal["shared"] = "shared"
     access: Literal["load", "store", "constant"]
     instructions: Count = 1
-    ways: Annotated[int, Field(ge=1, le=32)] = 1
-    wait: bool = True
+    ways: Annotated[int, Field(ge=1, le=32), NUMBER] = 1
+    wait: Truth = True
 
     if TYPE_CHECKING:
 
@@ -110,7 +111,8 @@ class Load(Editable, Spec):
             simulated L2 and DRAM beside all other loads of the run, and count in ``run.l2``. What
             all warps of the CTA move by one instruction is an iteration of the pattern; the next
             instruction that names an equal access moves the next one, in whatever segment it is.
-            A pattern that ends before the program does is refused.
+            A pattern that ends before the program does is refused; of one that goes on, the rest
+            is not moved.
         footprint_bytes: the data that all CTAs together read again and again: what the device's
             L2 holds of it decides between near and DRAM latency, and the SM has its share of
             their bandwidth.
@@ -124,10 +126,10 @@ class Load(Editable, Spec):
     kind: Literal["load"] = "load"
     instructions: Count = 1
     access: Access | None = None
-    footprint_bytes: Annotated[int, Field(ge=1, lt=2**63)] | None = None
-    latency_cycles: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] | None = None
+    footprint_bytes: Annotated[int, Field(ge=1, lt=2**63), NUMBER] | None = None
+    latency_cycles: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False), NUMBER] | None = None
     bytes: WarpBytes = 128
-    wait: bool = True
+    wait: Truth = True
 
     if TYPE_CHECKING:
 
@@ -205,14 +207,19 @@ class Loop(Editable, Spec):
     positional: ClassVar[tuple[str, ...]] = ("count", "body")
     kind: Literal["loop"] = "loop"
     count: Count
-    body: tuple[Segment, ...]
-    unrolled: bool = False
+    body: Annotated[tuple[Segment, ...], LIST]
+    unrolled: Truth = False
 
     if TYPE_CHECKING:
 
         def __init__(
             self, count: int, body: Sequence[Segment], *, unrolled: bool = False
         ) -> None: ...
+
+    def model_post_init(self, context: object) -> None:
+        """See that there is something to run through."""
+        if not self.body:
+            raise InvalidInput("body: a loop has at least one segment (got [])", "body", [])
 
 
 Segment: TypeAlias = Annotated[
@@ -263,12 +270,20 @@ def _accesses(segments: Sequence[Any], path: str) -> Iterator[tuple[str, Access]
             yield f"{at}.access", segment.access
 
 
+class ProgramNumbers(Numbers):
+    """One program's number a CTA; read in place as :class:`wavesim.spec.Numbers` are."""
+
+    __slots__ = ()
+
+    _rule: ClassVar[str] = "a CTA's program is one of the list, counted from 0"
+
+
 class Warps(Editable, Spec):
     """What the warps of each CTA issue; all warps of a CTA run the same program.
 
     Args:
         programs: one list of segments, or several: CTA i of a kernel with n of them runs number
-            ``i % n``.
+            ``i % n``, and there are at least n CTAs.
         order: the number of each CTA's program, a list of one a CTA.
         startup_cycles: before a CTA's first instruction: its code is fetched.
         finish_cycles: behind its last one.
@@ -279,8 +294,8 @@ class Warps(Editable, Spec):
 
     positional: ClassVar[tuple[str, ...]] = ("programs",)
     kind: Literal["warp_programs"] = "warp_programs"
-    programs: Annotated[tuple[tuple[Segment, ...], ...], BeforeValidator(_programs)]
-    order: CtaNumbers | None = None
+    programs: Annotated[tuple[tuple[Segment, ...], ...], BeforeValidator(_programs), LIST]
+    order: ProgramNumbers | None = None
     startup_cycles: Time = 0.0
     finish_cycles: Time = 0.0
 
@@ -289,6 +304,13 @@ class Warps(Editable, Spec):
         def __init__(
             self, programs: Sequence[Segment] | Sequence[Sequence[Segment]], **fields: Any
         ) -> None: ...
+
+    def model_post_init(self, context: object) -> None:
+        """See that there is something to run."""
+        for i, program in enumerate(self.programs or ((),)):
+            if not program:
+                at = f"programs[{i}]"
+                raise InvalidInput(f"{at}: a program has at least one segment (got [])", at, [])
 
     def accesses(self) -> dict[Access, str]:
         """Give the accesses that segments name, and where the first that names each stands."""

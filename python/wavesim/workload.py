@@ -18,8 +18,8 @@ from wavesim.devices import Device
 from wavesim.devices import device as catalogue_device
 from wavesim.durations import AnyDuration, Duration, PerCta, Time, for_count
 from wavesim.errors import InvalidInput
-from wavesim.scalars import is_truth
-from wavesim.spec import TAGS, CtaNumbers, Editable, Spec
+from wavesim.scalars import NUMBER, Truth, is_truth
+from wavesim.spec import LIST, TAGS, CtaNumbers, Editable, Spec
 from wavesim.streaming import Streaming
 from wavesim.tiles import Tiles
 from wavesim.warps import Warps
@@ -47,9 +47,11 @@ __all__ = [
     "Work",
 ]
 
-Count = Annotated[int, Field(ge=0, lt=2**32)]
+Count = Annotated[int, Field(ge=0, lt=2**32), NUMBER]
 """What the engine counts in 32 bits; where its limits are narrower, it says so itself."""
-StreamNumber = Annotated[int, Field(ge=0, lt=2**32)]
+StreamNumber = Annotated[int, Field(ge=0, lt=2**32), NUMBER]
+StreamKey = Annotated[int, Field(ge=0, lt=2**32)]
+"""The same as a key of a mapping, which is text in JSON."""
 
 
 def _three(value: Any) -> Any:
@@ -79,7 +81,7 @@ class Persistent(Editable, Spec):
 
     positional: ClassVar[tuple[str, ...]] = ("tasks", "duration", "schedule")
     kind: Literal["persistent"] = "persistent"
-    tasks: Annotated[int, Field(ge=0, lt=2**32)]
+    tasks: Annotated[int, Field(ge=0, lt=2**32), NUMBER]
     duration: AnyDuration
     schedule: Literal["static", "atomic"] = "static"
     overhead_cycles: Time = 0.0
@@ -107,7 +109,7 @@ class GridSync(Editable, Spec):
 
     positional: ClassVar[tuple[str, ...]] = ("rounds", "duration")
     kind: Literal["grid_sync"] = "grid_sync"
-    rounds: Annotated[int, Field(ge=0, lt=2**32)]
+    rounds: Annotated[int, Field(ge=0, lt=2**32), NUMBER]
     duration: AnyDuration
 
     if TYPE_CHECKING:
@@ -190,7 +192,7 @@ class Measured(Editable, Spec):
     kind: Literal["measured"] = "measured"
     span_ns: Time
     on: Annotated[Device | str | None, BeforeValidator(_device_or_name)] = None
-    scale: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = None
+    scale: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False), NUMBER] | None = None
 
     if TYPE_CHECKING:
 
@@ -241,10 +243,10 @@ class Kernel(Editable, Spec):
     registers: Count = 32
     shared_memory: Count = 0
     cluster: Count = 1
-    cluster_launch: bool = False
+    cluster_launch: Truth = False
     barriers: Count = 1
-    cooperative: bool = False
-    non_portable_cluster: bool = False
+    cooperative: Truth = False
+    non_portable_cluster: Truth = False
     last_warp_cycles: Time = 0.0
     name: str = "kernel"
     work: Work
@@ -330,8 +332,8 @@ class Launch(Editable, Spec):
     kernel: Kernel
     stream: StreamNumber = 0
     at_ns: Time | None = None
-    dependent: bool = False
-    trigger: bool = False
+    dependent: Truth = False
+    trigger: Truth = False
 
     if TYPE_CHECKING:
 
@@ -395,12 +397,15 @@ class Graph(Editable, Spec):
 
     positional: ClassVar[tuple[str, ...]] = ("items", "stream", "at_ns")
     kind: Literal["graph"] = "graph"
-    items: tuple[
-        Annotated[
-            Annotated[Launch | Record | Wait | Copy, Field(discriminator="kind")],
-            BeforeValidator(_launched),
+    items: Annotated[
+        tuple[
+            Annotated[
+                Annotated[Launch | Record | Wait | Copy, Field(discriminator="kind")],
+                BeforeValidator(_launched),
+            ],
+            ...,
         ],
-        ...,
+        LIST,
     ]
     stream: StreamNumber = 0
     at_ns: Time | None = None
@@ -425,7 +430,7 @@ Item = Annotated[
 class Stream(Editable, Spec):
     """A stream's properties. ``priority``: lower is more urgent, clamped to the device's range."""
 
-    priority: Annotated[int, Field(ge=-(2**31), lt=2**31)] = 0
+    priority: Annotated[int, Field(ge=-(2**31), lt=2**31), NUMBER] = 0
 
 
 def _or_none_at_all(streams: Any) -> Any:
@@ -440,8 +445,8 @@ class Program(Editable, Spec):
     """
 
     positional: ClassVar[tuple[str, ...]] = ("items", "streams")
-    items: tuple[Item, ...]
-    streams: Annotated[Mapping[StreamNumber, Stream], BeforeValidator(_or_none_at_all)] = {}
+    items: Annotated[tuple[Item, ...], LIST]
+    streams: Annotated[Mapping[StreamKey, Stream], BeforeValidator(_or_none_at_all)] = {}
 
     if TYPE_CHECKING:
 

@@ -258,6 +258,13 @@ def test_a_number_of_sms_that_cannot_be_is_refused(sms):
     assert caught.value.field == "sms"
 
 
+def test_the_largest_die_is_told_where_l2_would_be_too_large():
+    device = wavesim.device("h200")
+    with pytest.raises(InvalidInput, match=r"^sms: .* at most 36044 SMs, .* \(got 65535\)"):
+        device.scaled(sms=65_535)
+    assert device.scaled(sms=36_044).sms == 36_044
+
+
 def test_a_device_survives_pickling_and_json():
     device = wavesim.device("h200").scaled(sms=40)
     assert pickle.loads(pickle.dumps(device)) == device

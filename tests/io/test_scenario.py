@@ -140,6 +140,14 @@ def test_times_of_each_cta_can_lie_in_a_file_beside_it(tmp_path: Path, suffix: s
         ("program = [{ stream = 1 }]", "program[0]", "needs exactly one of launch"),
         ("program = [{ launch = 'k', wait = 'e' }]", "program[0]", "(got launch and wait)"),
         ("program = [{ launch = 'k', steam = 1 }]", "program[0].steam", "did you mean stream?"),
+        (
+            "program = [{ launch = 'k', zz = 1 }]",
+            "program[0].zz",
+            "known: launch, stream, at_ns, dependent, trigger, repeat",
+        ),
+        ("program = [{ copy_ns = 5, zz = 1 }]", "program[0].zz", "known: copy_ns, stream, at_ns"),
+        ("program = [{ record = 'e', event = 'f' }]", "program[0].event", "known: record, stream"),
+        ("program = [{ graph = [], items = [] }]", "program[0].items", "known: graph, stream"),
         ("program = [{ launch = 'k', repeat = 0 }]", "program[0].repeat", "(got 0)"),
         ("program = [{ launch = 'k', stream = -1 }]", "program[0].stream", "(got -1)"),
         (
@@ -205,6 +213,22 @@ def test_a_fault_of_work_is_named_by_its_path(
     error = fault(tmp_path, text)
     assert error.field == field
     assert str(error).startswith(f"{field}: ")
+
+
+def test_the_kinds_offered_are_those_that_a_file_can_have(tmp_path: Path) -> None:
+    error = fault(tmp_path, KERNEL.replace("constant", "konstant"))
+    assert "'per_cta', 'persistent'" in str(error)
+    task = KERNEL.replace("constant", "persistent").replace(
+        "ns =", 'duration = { kind = "x" }, tasks ='
+    )
+    for told in (error, fault(tmp_path, task)):
+        assert "function" not in str(told)
+
+
+def test_a_file_that_is_not_there_is_named_once(tmp_path: Path) -> None:
+    work = '{ kind = "per_cta", file = "x.parquet", column = "ns" }'
+    error = fault(tmp_path, KERNEL.replace('{ kind = "constant", ns = 1_000 }', work))
+    assert str(error).count("x.parquet") == 1
 
 
 def test_what_only_the_device_refuses_is_named_by_the_path_of_its_kernel(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The diagnosis: each figure is another simulation, and each change is what it says."""
 
+import re
 from typing import Any
 
 import polars as pl
@@ -36,6 +37,7 @@ from wavesim.changes import (
 from wavesim.diagnose import diagnose
 from wavesim.durations import Constant
 from wavesim.frames import ACCOUNTS
+from wavesim.streaming import Array, Streaming
 from wavesim.warps import Arithmetic, Loop
 
 
@@ -359,6 +361,14 @@ def test_a_lone_pointer_chase_is_told_to_wait_for_memory() -> None:
     assert finding(run, "busy").title.endswith("limited by memory latency")
     assert finding(run, "busy").gain_ns == pytest.approx(run.makespan_ns / 2, rel=0.02)
     assert "memory latency" in str(diagnose(run))
+
+
+@pytest.mark.parametrize("outputs", [(), (Array(4, 1),)], ids=["loads", "loads and stores"])
+def test_no_more_of_the_dram_bandwidth_is_told_than_there_is(outputs: tuple[Array, ...]) -> None:
+    copied = Streaming(2**25, [Array(4, 0)], outputs, thread_elements=8)
+    run = wavesim.simulate("h200", Kernel(2**15, 128, work=copied))
+    (share,) = re.findall(r"DRAM \((\d+)% of its interface", finding(run, "busy").text)
+    assert 90 <= int(share) <= 100
 
 
 def test_kernels_side_by_side_share_the_time_in_which_they_move_their_bytes() -> None:

@@ -1,6 +1,5 @@
 """The charts' JavaScript: bundled once, kept by its versions, and never in the way of a report."""
 
-import sys
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 import vl_convert
 
+from wavesim.report import javascript
 from wavesim.report.javascript import cache_folder, charts_javascript
 
 Bundled = Callable[[], int]
@@ -36,11 +36,11 @@ def again() -> str:
     return charts_javascript()
 
 
-def test_it_is_bundled_once_a_machine(bundled: Bundled) -> None:
+def test_it_is_bundled_once_a_machine(bundled: Bundled, tmp_path: Path) -> None:
     first = charts_javascript()
     assert again() == first
     assert bundled() == 1
-    assert [file.suffix for file in cache_folder().iterdir()] == [".js"]
+    assert [file.suffix for file in (tmp_path / "cache" / "wavesim").iterdir()] == [".js"]
 
 
 def test_another_version_is_bundled_anew(bundled: Bundled, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,14 +69,13 @@ def test_where_nothing_can_be_kept_only_time_is_lost(bundled: Bundled, tmp_path:
     assert bundled() == 2
 
 
-@pytest.mark.parametrize(
-    ("platform", "folder"),
-    [("linux", ".cache/wavesim"), ("darwin", "Library/Caches/wavesim")],
-)
-def test_the_cache_lies_where_the_platform_has_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, platform: str, folder: str
+def test_where_there_is_no_home_only_time_is_lost(
+    bundled: Bundled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "platform", platform)
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")
-    assert cache_folder() == tmp_path / folder
+    def no_home(*_: object, **__: object) -> Path:
+        raise RuntimeError("no home")
+
+    monkeypatch.setattr(javascript, "user_cache_path", no_home)
+    first = charts_javascript()
+    assert again() == first
+    assert bundled() == 2

@@ -84,7 +84,7 @@ def test_a_contiguous_array_is_read_where_it_lies():
         ([1.0, -2.0], r"ns\[1\]: a duration is a number from 0 .*\(got -2\)"),
         ([math.nan], r"ns\[0\]: .*\(got nan\)"),
         (["soon"], r"ns: must be a list of numbers"),
-        (5.0, r"ns: must be a list of numbers \(got 0 dimensions\)"),
+        (5.0, r"ns: must be a list of numbers \(got 5.0\)"),
         ([[1.0], [2.0]], r"ns: must be a list of numbers \(got 2 dimensions\)"),
     ],
 )

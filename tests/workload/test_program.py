@@ -5,6 +5,7 @@ import pytest
 import wavesim
 from wavesim import Copy, Duration, Graph, Kernel, Launch, Program, Record, Stream, Wait
 from wavesim.errors import CannotLaunch, InvalidInput
+from wavesim.warps import Arithmetic, Loop, Warps
 
 KERNEL = Kernel(10, work=Duration.constant(ns=1_000))
 TOO_LARGE = KERNEL.edited(shared_memory=300_000, name="huge")
@@ -42,6 +43,25 @@ def test_a_fault_in_a_program_is_told_with_its_path(make, field):
         make()
     assert refused.value.field == field
     assert str(refused.value).startswith(f"{field}: ")
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: Program(KERNEL), "items: must be a list (got Kernel("),
+        (lambda: Graph(Launch(KERNEL)), "items: must be a list (got Launch("),
+        (lambda: Loop(3, Arithmetic(1)), "body: must be a list (got Arithmetic("),
+        (lambda: Warps(Arithmetic(1)), "programs: must be a list (got Arithmetic("),
+        (lambda: Launch(5), "kernel: must be a spec (Kernel) or its fields (got 5)"),
+        (lambda: Program([KERNEL], streams=[1]), "streams: must be a mapping (got [1])"),
+        (lambda: Program([KERNEL], streams={"a": Stream()}), "must be a whole number (got 'a')"),
+        (lambda: Graph([Graph([KERNEL])]), "'wait', 'copy' (got 'graph')"),
+    ],
+)
+def test_what_stands_where_something_else_belongs_is_told_in_plain_words(make, text):
+    with pytest.raises(InvalidInput) as caught:
+        make()
+    assert text in str(caught.value)
 
 
 def test_a_graph_holds_no_graph():

@@ -75,6 +75,7 @@ def test_no_truth_value_of_any_spec_is_read_from_text_or_from_a_number() -> None
         (lambda: wavesim.simulate("h200", Kernel(1, work=NS), seed=True), "seed", True),
         (lambda: wavesim.occupancy("h200", block=64, cluster_launch=1), "cluster_launch", 1),
         (lambda: wavesim.Measured(1.0, on=5), "on", 5),
+        (lambda: Kernel(1e300, work=NS), "grid[0]", 1e300),
         (lambda: wavesim.Chain(NS, NS, True), "needs", True),
         (lambda: wavesim.Chain(NS, NS, 0), "needs", 0),
     ],
@@ -82,7 +83,7 @@ def test_no_truth_value_of_any_spec_is_read_from_text_or_from_a_number() -> None
 def test_what_only_looks_like_a_number_is_told_with_its_field_and_value(
     make: Any, field: str, value: object
 ) -> None:
-    with pytest.raises(InvalidInput, match=r"must be|1 to") as caught:
+    with pytest.raises(InvalidInput, match=r"must be|1 to|is too large") as caught:
         make()
     assert caught.value.field == field
     assert caught.value.value == value

@@ -138,15 +138,26 @@ def test_the_policy_of_the_device_decides_who_ends_first():
         (lambda: Shared("load", ways=33), "ways"),
         (lambda: Loop(0, [Arithmetic(1)]), "count"),
         (lambda: Warps([Arithmetic(1)], startup_cycles=-1), "startup_cycles"),
-        (lambda: Warps([Arithmetic(1)], order=[-2.0]), "order"),
+        (lambda: Warps([Arithmetic(1)], order=[-2.0]), "order[0]"),
         (lambda: Kernel(4, work=Warps([Arithmetic(1)], order=[0, 0])), "work.order"),
-        (lambda: Warps([]), "programs"),
+        (lambda: Warps([]), "programs[0]"),
+        (lambda: Warps([[Arithmetic(1)], []]), "programs[1]"),
+        (lambda: Loop(5, []), "body"),
+        (lambda: Warps([{"kind": "loop", "count": 5, "body": []}]), "programs[0][0].body"),
+        (lambda: Program([Kernel(1, work=Warps([[Arithmetic(1)]] * 2))]), "work.programs"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_field(make, field):
     with pytest.raises(InvalidInput) as caught:
-        Program([Kernel(1, work=made)]) if isinstance(made := make(), Warps) else made
-    assert field in (caught.value.field or "")
+        make()
+    assert (caught.value.field or "").endswith(field)
+    assert str(caught.value).startswith(f"{caught.value.field}: ")
+
+
+def test_faults_of_an_order_speak_of_programs():
+    for number in (-2.0, 1e300):
+        with pytest.raises(InvalidInput, match=r"^order\[1\]: a CTA's program is one of the list"):
+            Warps([Arithmetic(1)], order=[0, number])
 
 
 def test_faults_that_the_engine_finds_name_the_path_that_was_written():

@@ -110,7 +110,8 @@ class Device(Spec):
         server for the whole die; so do launches and the clock. What changed is marked as assumed.
 
         Raises:
-            InvalidInput: for a number of SMs that is not from 1 to 65,535.
+            InvalidInput: for a number of SMs that is not from 1 to 65,535, or so large that L2
+                would be larger than 16 GiB; the error says how many this device has at most.
 
         """
         count = whole(sms)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, FiniteFloat
+from pydantic import Field
 
+from wavesim.scalars import NUMBER, Finite, Truth
 from wavesim.spec import Spec
 
 __all__ = [
@@ -29,11 +30,11 @@ __all__ = [
 ]
 
 
-Count = Annotated[int, Field(ge=0, lt=2**32)]
+Count = Annotated[int, Field(ge=0, lt=2**32), NUMBER]
 """What the engine counts in 32 bits."""
-Size = Annotated[int, Field(ge=0, lt=2**63)]
+Size = Annotated[int, Field(ge=0, lt=2**63), NUMBER]
 """What the engine counts in 64 bits."""
-SmNumber = Annotated[int, Field(ge=0, lt=2**16)]
+SmNumber = Annotated[int, Field(ge=0, lt=2**16), NUMBER]
 """An SM, as ``%smid`` numbers it."""
 
 
@@ -60,9 +61,9 @@ class Gpc(Spec):
 
     groups: tuple[Group, ...]
     """What the dispatcher visits one after the other; most GPCs are one group."""
-    half: Annotated[int, Field(ge=0, le=255)] = 0
+    half: Annotated[int, Field(ge=0, le=255), NUMBER] = 0
     """The part of L2 that is near to these SMs."""
-    far: bool = False
+    far: Truth = False
     """Whether the dispatcher's messages take longer to and from here."""
 
     @property
@@ -131,7 +132,7 @@ class Limits(Spec):
 class Clock(Spec):
     """The clock that cycles are counted in."""
 
-    sm_mhz: FiniteFloat
+    sm_mhz: Finite
 
 
 class Dispatch(Spec):
@@ -140,83 +141,83 @@ class Dispatch(Spec):
     deal: Literal["gpc_bursts", "round_robin"]
     """The pattern over the GPCs: bursts, breadth first (NVIDIA), or CTA i to GPC i mod n
     (AMD)."""
-    visit_cycles: FiniteFloat
+    visit_cycles: Finite
     """First placement: one visit of the dispatcher to a GPC, which gives each SM with room one
     CTA."""
-    refill_cycles: FiniteFloat
+    refill_cycles: Finite
     """The serial server of the whole die: what it costs to learn that a CTA has ended, and to
     give its slot away."""
-    single_cluster_cycles: FiniteFloat
+    single_cluster_cycles: Finite
     """What a cluster of a single CTA costs more than a visit, but for the first one on an SM."""
-    cluster_latency_cycles: FiniteFloat
+    cluster_latency_cycles: Finite
     """What a cluster of several CTAs takes longer to be sent into slots that came back."""
-    send_cycles: FiniteFloat
+    send_cycles: Finite
     """From the dispatcher's decision to the first instruction of the CTA, on a near GPC."""
-    return_cycles: FiniteFloat
+    return_cycles: Finite
     """From a CTA's last instruction to the dispatcher, from a near GPC."""
-    far_send_cycles: FiniteFloat
+    far_send_cycles: Finite
     """What a far GPC adds to ``send_cycles``."""
-    far_return_cycles: FiniteFloat
+    far_return_cycles: Finite
     """What a far GPC adds to ``return_cycles``."""
-    cold_cycles: FiniteFloat
+    cold_cycles: Finite
     """What the first CTA of a launch on an SM takes longer to start: its instructions are
     fetched."""
-    cold_return_cycles: FiniteFloat
+    cold_return_cycles: Finite
     """What the first CTA of a launch that ends on an SM takes longer to return its slot, for the
     same reason."""
-    sm_interval_cycles: FiniteFloat
+    sm_interval_cycles: Finite
     """The least time between two CTAs' arrivals at one SM."""
-    fetched_interval_cycles: FiniteFloat
+    fetched_interval_cycles: Finite
     """The least time between the starts of CTAs that arrived while their instructions were
     fetched."""
-    setup_cycles: FiniteFloat
+    setup_cycles: Finite
     """What an SM takes to set up a CTA, without its warps' share; CTAs are set up one after the
     other."""
-    setup_warp_cycles: FiniteFloat
+    setup_warp_cycles: Finite
     """What each warp adds to that."""
-    crowded_warps: FiniteFloat
+    crowded_warps: Finite
     """Above this number of resident warps, setting up is slower."""
-    crowded_setup_cycles: FiniteFloat
+    crowded_setup_cycles: Finite
     """``setup_cycles`` there."""
-    crowded_setup_warp_cycles: FiniteFloat
+    crowded_setup_warp_cycles: Finite
     """``setup_warp_cycles`` there."""
-    max_setup_cycles: FiniteFloat
+    max_setup_cycles: Finite
     """Setting up a CTA takes no longer than this."""
 
 
 class LaunchTimings(Spec):
     """How long it takes from one kernel to the next."""
 
-    host_issue_ns: FiniteFloat
+    host_issue_ns: Finite
     """From one launch call of a host thread to the next."""
-    submit_ns: FiniteFloat
+    submit_ns: Finite
     """From a launch call to the dispatcher of an idle device."""
-    stream_gap_ns: FiniteFloat
+    stream_gap_ns: Finite
     """Two kernels of one stream: from the first's completion to the second at the
     dispatcher."""
-    graph_gap_ns: FiniteFloat
+    graph_gap_ns: Finite
     """The same between two nodes of a graph."""
-    dependent_gap_ns: FiniteFloat
+    dependent_gap_ns: Finite
     """Programmatic dependent launch: from the last signal or end of a CTA to the dependent
     kernel at the dispatcher."""
-    release_ns: FiniteFloat
+    release_ns: Finite
     """Dependent CTAs that wait: from the completion of the kernel ahead to the start of their
     work."""
-    flush_ns: FiniteFloat
+    flush_ns: Finite
     """The same from when its last stores have been acknowledged."""
-    dependent_check_ns: FiniteFloat
+    dependent_check_ns: Finite
     """What a dependent CTA takes from its first instruction to the start of its work, when
     nothing holds it."""
-    drain_ns: FiniteFloat
+    drain_ns: Finite
     """The longest time that a CTA's last stores take to be acknowledged; a kernel is complete
     only then."""
-    switch_ns: FiniteFloat
+    switch_ns: Finite
     """From the last placement of one kernel to the first of the next that was ready already."""
-    event_ns: FiniteFloat
+    event_ns: Finite
     """What two CUDA events around a launch see beside the kernel itself."""
     resident_kernels: Count
     """Kernels that can be on the device at once."""
-    greatest_priority: Annotated[int, Field(ge=-(2**31), lt=2**31)]
+    greatest_priority: Annotated[int, Field(ge=-(2**31), lt=2**31), NUMBER]
     """The most urgent stream priority (the least urgent is 0; a lower number is more
     urgent)."""
 
@@ -224,26 +225,26 @@ class LaunchTimings(Spec):
 class SyncTimings(Spec):
     """How long CTAs take to hear of each other through L2; cycles are SM cycles."""
 
-    atomic_service_cycles: FiniteFloat
+    atomic_service_cycles: Finite
     """What one atomic costs the word it goes to."""
-    load_service_cycles: FiniteFloat
+    load_service_cycles: Finite
     """What a load that bypasses L1 costs it."""
-    change_cycles: FiniteFloat
+    change_cycles: Finite
     """What going over from atomics to loads costs it, and back."""
     queued_requests: Count
     """How many requests its queue holds; more than these wait outside, atomics and loads
     apart."""
-    atomic_latency_cycles: FiniteFloat
+    atomic_latency_cycles: Finite
     """A round trip to an idle word, on average over the die."""
-    atomic_half_cycles: FiniteFloat
+    atomic_half_cycles: Finite
     """By how much a round trip is shorter in the word's own half of L2, and longer in the
     other."""
-    barrier_arrive_cycles: FiniteFloat
+    barrier_arrive_cycles: Finite
     """Grid barrier: from the end of a CTA's work to its atomic: the CTA's barrier, and the
     fence."""
-    barrier_poll_cycles: FiniteFloat
+    barrier_poll_cycles: Finite
     """From a poll's answer to the next poll."""
-    barrier_leave_cycles: FiniteFloat
+    barrier_leave_cycles: Finite
     """From the answer that lets a CTA pass to the start of its next work."""
 
 
@@ -276,13 +277,13 @@ class IssueTimings(Spec):
     """From a branch that is not taken to the warp's next instruction."""
     memory_interval_cycles: Count
     """Between two memory instructions of one sub-partition."""
-    shared_service_cycles: FiniteFloat
+    shared_service_cycles: Finite
     """What a load or store to shared memory costs the SM's memory unit."""
-    constant_service_cycles: FiniteFloat
+    constant_service_cycles: Finite
     """What a load of constants costs it."""
-    global_service_cycles: FiniteFloat
+    global_service_cycles: Finite
     """What a load or store to global memory costs it."""
-    barrier_service_cycles: FiniteFloat
+    barrier_service_cycles: Finite
     """What the arrival of a warp at a barrier costs the unit that counts them."""
     shared_latency_cycles: Count
     """A load from shared memory, once served."""
@@ -290,7 +291,7 @@ class IssueTimings(Spec):
     """A load of constants, once served."""
     barrier_latency_cycles: Count
     """From the last arrival at a barrier to the next instruction of a warp."""
-    l2_spread_cycles: FiniteFloat
+    l2_spread_cycles: Finite
     """How far the latency of a load from L2 is from its mean, at most."""
 
 
@@ -298,19 +299,19 @@ class L2(Spec):
     """The last cache before memory."""
 
     bytes: Size
-    halves: Annotated[int, Field(ge=1, le=255)]
+    halves: Annotated[int, Field(ge=1, le=255), NUMBER]
     """The parts it is split into; a line is at home in one of them."""
     slices: Count
     """Of all parts together; a hash of a line's address says in which one it is."""
     line_bytes: Count
     sector_bytes: Count
-    near_latency_cycles: FiniteFloat
+    near_latency_cycles: Finite
     """A load that hits in the reader's own part."""
-    far_latency_cycles: FiniteFloat
+    far_latency_cycles: Finite
     """A load that hits in another part."""
-    bandwidth_gb_s: FiniteFloat
+    bandwidth_gb_s: Finite
     """Read bandwidth over the whole device."""
-    fabric_bandwidth_gb_s: FiniteFloat
+    fabric_bandwidth_gb_s: Finite
     """What the fabric between the parts carries, in all directions together."""
     ways: Count
     """Lines that a set holds."""
@@ -323,37 +324,37 @@ class L2(Spec):
     dirty_ways: Count
     """How many lines of a set may be dirty: from there on the oldest is written back, and stays.
     All of them where a set has no more."""
-    dirty_stays: FiniteFloat
+    dirty_stays: Finite
     """Of dirty lines that would make room next, the share that stays for another round instead, as
     if it had been used."""
     reserved_bytes: Size
     """What of it other things than a kernel's data hold: code, address tables."""
-    port_bytes_per_cycle: FiniteFloat
+    port_bytes_per_cycle: Finite
     """What an SM takes in."""
-    write_bandwidth_gb_s: FiniteFloat
+    write_bandwidth_gb_s: Finite
     """Write bandwidth over the whole device."""
     coalesced_requests: Count
     """How many SMs of a GPC share one request for a line that is on its way."""
     coalesced_lines: Count
     """The lines, those asked for last, of which a GPC can tell that a request is on its way."""
-    cold_cycles: FiniteFloat
+    cold_cycles: Finite
     """By how much an SM's first access in a launch comes later."""
-    softness: FiniteFloat
+    softness: Finite
     """How gradually latency rises when demand comes near the bandwidth: 0 for a sharp bend."""
 
 
 class Dram(Spec):
     """The device's memory."""
 
-    bandwidth_gb_s: FiniteFloat
+    bandwidth_gb_s: Finite
     """The interface's bandwidth."""
-    reached_gb_s: FiniteFloat
+    reached_gb_s: Finite
     """The read bandwidth that kernels reach."""
-    latency_cycles: FiniteFloat
+    latency_cycles: Finite
     """A load that misses L2; the mean over near and far homes."""
-    burst_cycles: FiniteFloat
+    burst_cycles: Finite
     """By how much the last line of a CTA's run comes later than a line alone."""
-    spread: FiniteFloat
+    spread: Finite
     """Standard deviation of a read's latency over its mean."""
-    softness: FiniteFloat
+    softness: Finite
     """As of L2."""

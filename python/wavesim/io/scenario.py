@@ -35,7 +35,14 @@ _DETAILS = ("ctas", "kernels", "memory")
 _DISPATCHERS = ("hardware", "ideal")
 _ISSUES = ("rates", "exact")
 _KEYS = ("device", "seed", "detail", "dispatcher", "issue", "kernels", "streams", "program")
-_ITEM_KINDS = ("launch", "record", "wait", "copy_ns", "graph")
+_ITEMS: Mapping[str, tuple[type[Launch | Record | Wait | Copy | Graph], str]] = {
+    "launch": (Launch, "kernel"),
+    "record": (Record, "event"),
+    "wait": (Wait, "event"),
+    "copy_ns": (Copy, "duration_ns"),
+    "graph": (Graph, "items"),
+}
+"""The key that tells what an item's table is: what it stands for, and which field the key gives."""
 _ITEM = re.compile(r"\.?items\[(\d+)\]\.?")
 _STREAM = re.compile(r"^streams\[(\d+)\]")
 _MOST_REPEATS = 100_000
@@ -199,11 +206,6 @@ def _program(table: Table, folder: Path) -> tuple[Program, tuple[Written, ...]]:
         raise _where_written(error, items) from error
 
 
-_AS_WRITTEN = {Record: {"event": "record"}, Wait: {"event": "wait"}, Graph: {"items": "graph"}}
-_AS_WRITTEN[Copy] = {"duration_ns": "copy_ns"}
-"""Fields whose key in an item's table is another one."""
-
-
 def _where_written(error: InvalidInput, items: Sequence[Written]) -> InvalidInput:
     """The program's error with the path of the file: a repeated launch is many items there."""
     old = rest = error.field or ""
@@ -216,7 +218,8 @@ def _where_written(error: InvalidInput, items: Sequence[Written]) -> InvalidInpu
     elif made.kernel and rest.startswith("kernel."):
         path, rest = made.kernel, rest.removeprefix("kernel.")
     else:
-        rest = _AS_WRITTEN.get(type(made.item), {}).get(rest, rest)
+        keys = {given: key for key, given in _ITEMS.items()}
+        rest = keys.get((type(made.item), rest), rest)
     new = f"{path}.{rest}" if path and rest else path or rest
     return _renamed(error, old, new)
 
@@ -228,12 +231,15 @@ def _renamed(error: InvalidInput, old: str, new: str) -> InvalidInput:
 
 def _items(table: Table, kernels: Mapping[str, Kernel], in_graph: bool = False) -> list[Written]:
     """The items of one table: several if a launch is repeated."""
-    kinds = [kind for kind in _ITEM_KINDS if kind in table.values]
+    kinds = [kind for kind in _ITEMS if kind in table.values]
     if len(kinds) != 1:
         got = " and ".join(kinds) if kinds else "none"
-        why = f"needs exactly one of {', '.join(_ITEM_KINDS)} (got {got})"
+        why = f"needs exactly one of {', '.join(_ITEMS)} (got {got})"
         raise InvalidInput(f"{table.path}: {why}", table.path, got)
     (kind,) = kinds
+    model, given = _ITEMS[kind]
+    others = [name for name in model.model_fields if name not in ("kind", given)]
+    table.keys_from([kind, *others, *(("repeat",) if kind == "launch" else ())])
     rest = Table({key: v for key, v in table.values.items() if key != kind}, table.path)
     if kind == "launch":
         return _launches(table, rest, kernels)
@@ -294,7 +300,7 @@ def _column(table: Table, folder: Path) -> pl.Series:
     try:
         frame = pl.read_parquet(file) if file.suffix == ".parquet" else pl.read_csv(file)
     except (OSError, pl.exceptions.PolarsError) as error:
-        reason = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0].removesuffix(f": {file}")
         raise InvalidInput(
             f"{table.at('file')}: cannot read {file}: {reason}", table.at("file"), str(file)
         ) from error

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import os
-import sys
 from importlib import metadata
 from pathlib import Path
 
 import altair as alt
+from platformdirs import user_cache_path
 
 from wavesim.errors import WavesimError
 from wavesim.io.atomic import atomic_file
@@ -61,12 +60,5 @@ def _keep(name: str, text: str) -> None:
 
 
 def cache_folder() -> Path:
-    """Where the platform keeps what a program can make again; ``XDG_CACHE_HOME`` comes first."""
-    if (given := os.environ.get("XDG_CACHE_HOME", "")) and Path(given).is_absolute():
-        return Path(given) / "wavesim"
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA")
-        return (Path(local) if local else Path.home() / "AppData/Local") / "wavesim" / "cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library/Caches/wavesim"
-    return Path.home() / ".cache/wavesim"
+    """Where the platform keeps what a program can make again."""
+    return user_cache_path("wavesim", appauthor=False)

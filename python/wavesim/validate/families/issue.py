@@ -9,7 +9,12 @@ import polars as pl
 
 from wavesim.devices import Device
 from wavesim.validate import programs
-from wavesim.validate.families.common import Family, kernel_of, simulated
+from wavesim.validate.families.common import (
+    Family,
+    kernel_of,
+    launches_to_settle,
+    simulated,
+)
 from wavesim.validate.tables import Inputs, NotSimulated
 from wavesim.warps import Warps
 from wavesim.workload import Access, Kernel, Program
@@ -62,13 +67,10 @@ def _mixed(inputs: Inputs, device: Device) -> dict[str, float]:
         passes = Access.reuse(chunk, footprint // chunk, passes=PASSES, shift=SHIFT)
         sweep = Kernel(grid=2 * device.sms, block=256, work=passes)
         return _measured(inputs, device, work, [sweep])
-    # Of the lines there are, so many are ever touched. A launch leaves what it touched last in L2,
-    # and where there is room for more, two leave copies: what was before no longer matters then.
+    # Of the lines there are, so many are ever touched.
     reads = inputs.count("grid") * warps * iterations
     touched = footprint * -math.expm1(-reads * LINE / footprint)
-    held = device.l2.bytes
-    launches = 3 if touched <= held else 2 if touched <= 2 * held else 1
-    return _measured(inputs, device, work, launches=launches)
+    return _measured(inputs, device, work, launches=launches_to_settle(device, touched))
 
 
 def _iterations(inputs: Inputs) -> int:

@@ -9,7 +9,12 @@ import numpy as np
 from wavesim.devices import Device
 from wavesim.run import Run
 from wavesim.validate import bodies
-from wavesim.validate.families.common import Family, kernel_of, simulated
+from wavesim.validate.families.common import (
+    Family,
+    kernel_of,
+    launches_to_settle,
+    simulated,
+)
 from wavesim.validate.tables import Inputs, NotSimulated
 from wavesim.workload import Access, Kernel, Program
 
@@ -17,8 +22,6 @@ __all__ = ["FAMILIES"]
 
 MB = 2**20
 FLUSHED = 1
-REPEATS = 5
-"""Launches of which the last is measured, where earlier ones may have left data in L2."""
 COUNTED = ("dram_bytes", "hit_share", "sm_sectors")
 """What the profiler counted, of the same launch."""
 
@@ -69,11 +72,7 @@ def _timed_and_counted(device: Device, kernel: Kernel) -> dict[str, float]:
 def _stream(inputs: Inputs, device: Device) -> dict[str, float]:
     bytes_each = _size(inputs, "kb_per_block", 1024)
     kernel = kernel_of(inputs, Access.stream(bytes_each, **_loop()))
-    # What earlier launches left only matters if L2 holds some of it; when it holds copies of all of
-    # it in every part, it takes several launches until they are there.
-    footprint = kernel.ctas * bytes_each
-    held = device.l2.bytes
-    launches = REPEATS if footprint <= 2 * held else 1
+    launches = launches_to_settle(device, kernel.ctas * bytes_each)
     return _last(simulated(device, Program([kernel] * launches)))
 
 

@@ -88,8 +88,8 @@ const MOST_SHARERS: u32 = 255;
 /// The most lines of a set.
 const MOST_WAYS: u32 = 256;
 
-/// More than any device has, and little enough to be simulated.
-const LARGEST: u64 = 1 << 34;
+/// The most bytes of an L2: more than any device has, and little enough to be simulated.
+pub(super) const LARGEST_BYTES: u64 = 1 << 34;
 
 impl L2 {
     pub(super) fn validate(&self) -> Result<()> {
@@ -106,8 +106,8 @@ impl L2 {
         if !(32..=256).contains(&self.line_bytes) {
             return Err(Error::invalid("line_bytes", self.line_bytes, "a line has 32 to 256 bytes"));
         }
-        if self.bytes > LARGEST {
-            return Err(Error::invalid("bytes", self.bytes, format!("at most {LARGEST}")));
+        if self.bytes > LARGEST_BYTES {
+            return Err(Error::invalid("bytes", self.bytes, format!("at most {LARGEST_BYTES}")));
         }
         if self.bytes < u64::from(self.line_bytes) * u64::from(self.halves) {
             return Err(Error::invalid("bytes", self.bytes, "must hold a line in each part"));

@@ -1,6 +1,7 @@
 //! A larger or smaller die of the same kind.
 
 use super::Device;
+use super::memory::LARGEST_BYTES;
 use super::provenance::{Provenance, Status};
 use super::topology::{Gpc, Topology};
 use crate::error::{Error, Result};
@@ -19,7 +20,7 @@ impl Device {
     /// What changed is marked as assumed.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for no SMs, or more than an SM number can count.
+    /// [`Error::Invalid`] for no SMs, more than an SM number can count, or so many that L2 would be larger than 16 GiB.
     pub fn scaled(&self, sms: usize) -> Result<Self> {
         if sms == 0 || sms > usize::from(u16::MAX) {
             return Err(Error::invalid("sms", sms, "a device has from 1 to 65,535 SMs"));
@@ -36,6 +37,11 @@ impl Device {
         let grain = u64::from(self.l2.line_bytes) * u64::from(self.l2.halves) * u64::from(self.l2.ways);
         let lines = (self.l2.bytes as f64 * ratio / grain as f64).round().max(1.0) as u64;
         device.l2.bytes = lines * grain;
+        if device.l2.bytes > LARGEST_BYTES {
+            let most = LARGEST_BYTES * before as u64 / self.l2.bytes;
+            let why = format!("this device has at most {most} SMs, with which its L2 has {LARGEST_BYTES} bytes");
+            return Err(Error::invalid("sms", sms, why));
+        }
         device.l2.reserved_bytes = (self.l2.reserved_bytes as f64 * ratio) as u64;
         let slices = (f64::from(self.l2.slices) * ratio / f64::from(self.l2.halves)).round().max(1.0) as u32;
         device.l2.slices = slices * u32::from(self.l2.halves);
@@ -159,5 +165,19 @@ mod tests {
     fn no_sms_is_refused() {
         let error = catalogue::device("h200").unwrap().scaled(0).unwrap_err().to_string();
         assert_eq!(error, "sms: a device has from 1 to 65,535 SMs (got 0)");
+    }
+
+    #[test]
+    fn each_device_of_the_catalogue_scales_to_the_largest_l2_and_says_how_many_sms_that_are() {
+        for name in catalogue::names() {
+            let device = catalogue::device(name).unwrap();
+            let Err(error) = device.scaled(65_535) else { continue };
+            let error = error.to_string();
+            assert!(error.starts_with("sms: this device has at most "), "{error}");
+            let most = error.split("at most ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+            let most: usize = most.parse().unwrap();
+            assert!(device.scaled(most).is_ok(), "{name}: {error}");
+            assert!(device.scaled(most + 1).is_err(), "{name}: {error}");
+        }
     }
 }

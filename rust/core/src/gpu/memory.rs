@@ -21,12 +21,12 @@ mod stack;
 mod streaming;
 mod tiles;
 
-pub(super) use address::hash;
 pub(super) use loads::{Accessed, Request};
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use accesses::Transfer;
 use address::{Geometry, block_bytes};
 use coalescer::Coalescer;
 use l2::Cache;
@@ -40,6 +40,7 @@ use tiles::Tiling;
 use super::sm::Place;
 use crate::device::Device;
 use crate::engine::Time;
+use crate::engine::rng::Draws;
 use crate::ids::{IdVec, KernelId, SmId};
 use crate::records::{L2Log, L2SliceColumns, L2WindowColumns, Traffic};
 use crate::simulate::{Detail, Options};
@@ -64,8 +65,8 @@ pub(crate) struct Memory<'a> {
     fabric_demand: u64,
     /// When L2 has taken in all stores so far.
     stored: Time,
-    draws: u64,
-    /// What is in flight longer than the step that asked for it lasts, by when it comes.
+    draws: Draws,
+    /// What is in flight while its CTA goes on, by when it comes. A CTA that waits for all that it asked for keeps that itself.
     landings: BinaryHeap<Reverse<(Time, SmId, Demand)>>,
     /// By slice and by window; only if the run keeps that.
     log: Option<L2Log>,
@@ -156,7 +157,7 @@ impl<'a> Memory<'a> {
             dram_demand: 0,
             fabric_demand: 0,
             stored: Time::ZERO,
-            draws: 0,
+            draws: Draws::default(),
             landings: BinaryHeap::new(),
             log,
             tiling: any(|work| matches!(work, Work::Tiles(_))).then(|| Tiling::new(device.sm_count(), places)),
@@ -208,12 +209,13 @@ impl<'a> Memory<'a> {
             return None;
         };
         let Launch { write, buffer, overhead, finish, .. } = *self.launch(kernel);
+        let transfer = Transfer { kernel, place, buffer, bytes };
         let (done, demand) = if write {
             let turn = Time((overhead * self.timings.cycle_ps + 0.5) as u64);
-            let (taken, demand) = self.store(kernel, place.sm(), buffer, bytes, now);
+            let (taken, demand) = self.store(transfer, now);
             (taken.max(now + turn), demand)
         } else {
-            self.load(kernel, place, buffer, bytes, now)
+            self.load(transfer, now)
         };
         let iteration = state.iteration + 1;
         self.ctas[place.0 as usize] = Cta { iteration, demand, ..state };
@@ -234,6 +236,22 @@ impl<'a> Memory<'a> {
             sm.warm = now + cold;
         }
         (now + startup).max(sm.warm)
+    }
+
+    /// What was asked for comes at `at`.
+    fn lands(&mut self, at: Time, sm: SmId, demand: Demand) {
+        self.landings.push(Reverse((at, sm, demand)));
+    }
+
+    /// Takes what has come by now out of what is in flight.
+    #[inline]
+    fn land(&mut self, now: Time) {
+        while let Some(&Reverse((at, sm, demand))) = self.landings.peek()
+            && at <= now
+        {
+            self.landings.pop();
+            self.has_come(sm, demand);
+        }
     }
 
     /// What was in flight has come.

@@ -218,7 +218,14 @@ impl Warps {
         if let Some(unused) = seen.bytes.iter().position(Option::is_none) {
             return Err(Error::invalid("accesses", unused, "no load or store names the access of this number"));
         }
-        let Some(order) = self.order else { return Ok(()) };
+        let Some(order) = self.order else {
+            let count = self.programs.len();
+            if count as u64 > ctas {
+                let why = format!("CTA i runs program i modulo their number: no more of them than CTAs, {ctas}");
+                return Err(Error::invalid("programs", format!("{count} programs"), why));
+            }
+            return Ok(());
+        };
         match arrays.get(order) {
             None => Err(Error::invalid("order", order, "no such list of numbers")),
             Some(&len) if len as u64 != ctas => {
@@ -439,6 +446,21 @@ mod tests {
         assert_eq!(said(vec![slow]), want);
         let load = Segment::Load { instructions: 1, bytes: 128, from: Source::LatencyCycles(f64::NAN), wait: true };
         assert!(said(vec![load]).starts_with("programs[0][0].load.from.latency_cycles"));
+    }
+
+    #[test]
+    fn programs_that_no_cta_would_run_are_refused() {
+        let work = |programs| Warps {
+            programs,
+            accesses: vec![],
+            order: None,
+            startup: Span::default(),
+            finish: Span::default(),
+        };
+        assert!(work(vec![vec![fmas(1)]; 4]).validate(4, &[]).is_ok());
+        let error = work(vec![vec![fmas(1)]; 5]).validate(4, &[]).unwrap_err().to_string();
+        let want = "programs: CTA i runs program i modulo their number: no more of them than CTAs, 4 (got 5 programs)";
+        assert_eq!(error, want);
     }
 
     #[test]

@@ -4,16 +4,26 @@
 //! what all CTAs have in flight, and by Little's law a server of bandwidth `B` with `D` bytes in flight takes `D / B` for
 //! each. [`loaded`] goes over from the one to the other.
 
-use super::address::{Address, SECTOR, hash};
+use super::address::{Address, SECTOR};
 use super::l2::Found;
 use super::latency::{Demand, loaded, mean};
 use super::moves::{Launch, Uneven};
 use super::{Memory, Sm};
 use crate::engine::Time;
+use crate::engine::rng::even;
 use crate::gpu::sm::Place;
-use crate::ids::{KernelId, SmId};
+use crate::ids::KernelId;
 use crate::records::Traffic;
 use crate::workload::walk::Bytes;
+
+/// A run of bytes on its way between a buffer and a CTA.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transfer<'a> {
+    pub(super) kernel: KernelId,
+    pub(super) place: Place,
+    pub(super) buffer: u16,
+    pub(super) bytes: Bytes<'a>,
+}
 
 /// Who asks for a run of bytes, and when it would be there, by where it is.
 struct Ways {
@@ -62,15 +72,9 @@ impl Moved {
 
 impl<'a> Memory<'a> {
     /// Loads a run of bytes: when it is there, and what is in flight until then.
-    pub(super) fn load(
-        &mut self,
-        kernel: KernelId,
-        place: Place,
-        buffer: u16,
-        bytes: Bytes<'a>,
-        now: Time,
-    ) -> (Time, Demand) {
+    pub(super) fn load(&mut self, transfer: Transfer<'a>, now: Time) -> (Time, Demand) {
         let timings = self.timings;
+        let Transfer { kernel, place, buffer, bytes } = transfer;
         let Launch { overhead, uneven, together, read_once, .. } = *self.launch(kernel);
         let Sm { part, gpc, demand, .. } = self.sms[place.sm()];
         let cycles = |cycles: f64| Time((cycles * timings.cycle_ps + 0.5) as u64);
@@ -249,22 +253,16 @@ impl<'a> Memory<'a> {
         near + latency + longer * (1.0 + uneven.later + uneven.spread * self.draw()) - mean
     }
 
-    /// The next of the even draws from -1 to 1.
+    /// The next draw of the even law from -1 to 1.
     pub(super) fn draw(&mut self) -> f64 {
-        self.draws += 1;
-        (hash(self.draws) >> 40) as f64 / f64::from(1_u32 << 23) - 1.0
+        even(self.draws.next())
     }
 
     /// Stores are handed on: when the SM's port and L2 have taken them in, and DRAM what they drive out, which is in flight until
     /// then. There it shares the bandwidth with what is loaded.
-    pub(super) fn store(
-        &mut self,
-        kernel: KernelId,
-        sm: SmId,
-        buffer: u16,
-        bytes: Bytes<'a>,
-        now: Time,
-    ) -> (Time, Demand) {
+    pub(super) fn store(&mut self, transfer: Transfer<'a>, now: Time) -> (Time, Demand) {
+        let Transfer { kernel, place, buffer, bytes } = transfer;
+        let sm = place.sm();
         let part = self.sms[sm].part;
         let (mut written, mut dram) = (0, 0);
         let geometry = self.geometry;

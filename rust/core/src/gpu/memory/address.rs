@@ -5,6 +5,7 @@
 
 use super::stack::LAST_MARK;
 use crate::device::{L2, SECTOR_BYTES};
+use crate::engine::rng;
 use crate::workload::walk::Bytes;
 
 /// The grain at which addresses are spread over parts and sets.
@@ -187,11 +188,10 @@ impl Geometry {
     }
 }
 
-/// The finalizer of MurmurHash3 (Appleby 2011).
+/// What spreads addresses evenly, whatever their strides.
+#[inline]
 pub(crate) fn hash(x: u64) -> u64 {
-    let x = (x ^ (x >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    let x = (x ^ (x >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    x ^ (x >> 33)
+    rng::scattered(x)
 }
 
 #[cfg(test)]

@@ -4,17 +4,15 @@
 //! the pattern, which is asked for as a whole, or warp by warp where warps are stepped. It is in flight until it has come,
 //! beside everybody else's loads.
 
-use std::cmp::Reverse;
-
 use super::Memory;
+use super::accesses::Transfer;
 use super::address::SECTOR;
-use super::latency::Demand;
 use super::moves::{Launch, Moves};
 use crate::device::Device;
 use crate::engine::Time;
 use crate::engine::rng::mix;
 use crate::gpu::sm::Place;
-use crate::ids::{KernelId, SmId};
+use crate::ids::KernelId;
 use crate::simulate::IssueMode;
 use crate::workload::walk::Walk;
 use crate::workload::{Access, Kernel, Warps};
@@ -94,22 +92,6 @@ pub(super) fn alignment(programs: &Warps, kernel: &Kernel, device: &Device, issu
 }
 
 impl Memory<'_> {
-    /// What was asked for comes at `at`.
-    pub(super) fn lands(&mut self, at: Time, sm: SmId, demand: Demand) {
-        self.landings.push(Reverse((at, sm, demand)));
-    }
-
-    /// Takes what has come by now out of what is in flight.
-    #[inline]
-    pub(super) fn land(&mut self, now: Time) {
-        while let Some(&Reverse((at, sm, demand))) = self.landings.peek()
-            && at <= now
-        {
-            self.landings.pop();
-            self.has_come(sm, demand);
-        }
-    }
-
     /// Asks for an iteration at `now`.
     pub(crate) fn ask(&mut self, request: Request, now: Time) -> Reply {
         self.land(now);
@@ -125,13 +107,14 @@ impl Memory<'_> {
         if moved.len == 0 {
             return Reply { at: now, variance: 0.0 };
         }
+        let transfer = Transfer { kernel, place, buffer, bytes: moved };
         if write {
-            let (at, demand) = self.store(kernel, place.sm(), buffer, moved, now);
+            let (at, demand) = self.store(transfer, now);
             self.lands(at, place.sm(), demand);
             return Reply { at, variance: 0.0 };
         }
         let before = self.launch(kernel).traffic;
-        let (mut at, demand) = self.load(kernel, place, buffer, moved, now);
+        let (mut at, demand) = self.load(transfer, now);
         let Launch { traffic, .. } = *self.launch(kernel);
         let seen = traffic - before;
         let timings = self.timings;

@@ -4,6 +4,7 @@
 //! the SM, which serve one iteration after the other; so CTAs hide each other's waiting, for memory and for the lanes.
 
 use super::Memory;
+use super::accesses::Transfer;
 use super::latency::Demand;
 use super::moves::Moves;
 use crate::device::Device;
@@ -55,7 +56,7 @@ struct Cta {
     does: Does,
     iteration: u64,
     iterations: u64,
-    /// What its loads, or its stores, have in flight.
+    /// What its loads, or its stores, have in flight: it waits for all of them, so that they have come when it is next heard of.
     demand: Demand,
 }
 
@@ -128,10 +129,10 @@ impl<'a> Memory<'a> {
 
     /// Loads an iteration's elements of all inputs; when they are there.
     fn load_elements(&mut self, kernel: KernelId, cta: u32, place: Place, state: &mut Cta, now: Time) -> Time {
-        let (work, (first, count)) = self.elements(kernel, cta, state.iteration);
+        let (work, elements) = self.elements(kernel, cta, state.iteration);
         let mut there = now;
         for input in &work.inputs {
-            let (done, demand) = self.load(kernel, place, input.buffer, input.run(first, count), now);
+            let (done, demand) = self.load(transfer(kernel, place, input, elements), now);
             state.demand += demand;
             there = there.max(done);
         }
@@ -163,13 +164,13 @@ impl<'a> Memory<'a> {
         &mut self,
         kernel: KernelId,
         place: Place,
-        (arrays, (first, count)): (&[Array], (u64, u64)),
+        (arrays, elements): (&[Array], (u64, u64)),
         state: &mut Cta,
         now: Time,
     ) -> Time {
         let mut taken = now;
         for array in arrays {
-            let (at, demand) = self.store(kernel, place.sm(), array.buffer, array.run(first, count), now);
+            let (at, demand) = self.store(transfer(kernel, place, array, elements), now);
             state.demand += demand;
             taken = taken.max(at);
         }
@@ -191,4 +192,9 @@ impl<'a> Memory<'a> {
     fn streams(&mut self) -> &mut Streams {
         self.streams.as_mut().expect("a program with a streaming kernel has their state")
     }
+}
+
+/// Some elements of an array, from number `first` on.
+fn transfer(kernel: KernelId, place: Place, array: &Array, (first, count): (u64, u64)) -> Transfer<'static> {
+    Transfer { kernel, place, buffer: array.buffer, bytes: array.run(first, count) }
 }

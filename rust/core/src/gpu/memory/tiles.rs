@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use super::Memory;
+use super::accesses::Transfer;
 use super::moves::Moves;
 use crate::device::Device;
 use crate::engine::Time;
@@ -120,7 +121,7 @@ impl Memory<'_> {
             }
             Does::Store => {
                 let buffer = self.launch(kernel).buffer;
-                let (stored, demand) = self.store(kernel, place.sm(), buffer, output, now);
+                let (stored, demand) = self.store(Transfer { kernel, place, buffer, bytes: output }, now);
                 self.lands(stored, place.sm(), demand);
                 let state = self.tile_of(place);
                 state.at += ctas;
@@ -140,7 +141,7 @@ impl Memory<'_> {
         let (operands, buffer) = (plan.operands(plan.tile(at), step), self.launch(kernel).buffer);
         let mut there = now;
         for bytes in operands {
-            let (done, demand) = self.load(kernel, place, buffer, bytes, now);
+            let (done, demand) = self.load(Transfer { kernel, place, buffer, bytes }, now);
             self.lands(done, place.sm(), demand);
             there = there.max(done);
         }

@@ -9,7 +9,7 @@ use super::plan::{Planner, Steady, Step};
 use super::rates::{Cursor, Rate, Rates};
 use super::seen::Seen;
 use super::squad::{Squad, WarpSet};
-use super::turn::{Asking, Clerk, Walker};
+use super::turn::{CtaAccesses, Lsu, Scoreboard};
 use super::{Arrival, Ended, Launch, launch_of};
 use crate::device::Device;
 use crate::engine::Time;
@@ -53,7 +53,7 @@ struct Sm {
 /// A CTA on an SM.
 #[derive(Clone, Debug)]
 struct Resident {
-    walker: Walker,
+    accesses: CtaAccesses,
     plan: usize,
     warps: u32,
     /// The sub-partition of its first warp.
@@ -72,7 +72,7 @@ struct Group {
     /// By how much its warps have come apart by chance: the variance of when they are where it is, in square cycles.
     apart: f64,
     work: Work,
-    asking: Asking,
+    scoreboard: Scoreboard,
     /// When its work is done, or asks memory next, as things are; at the end of time if that has to be found.
     due: Time,
 }
@@ -150,18 +150,18 @@ impl Shared {
         states[State::NoInstruction as usize] = startup.0 as f64 / self.cycle_ps * f64::from(warps);
         launch_of(launches, kernel).add(&states, 1.0, (now, now + startup));
         let plan = program as usize;
-        let walker = Walker::new(kernel, cta, place, self.accesses[plan]);
+        let accesses = CtaAccesses::new(kernel, cta, place, self.accesses[plan]);
         let group = Group {
             warps: WarpSet::all(warps),
             cursor: Cursor::default(),
             steps: 0,
             apart: 0.0,
             work: Work::Delay,
-            asking: Asking::default(),
+            scoreboard: Scoreboard::default(),
             due: now + startup,
         };
         let first = sm.emptiest(self.sub_partitions);
-        sm.residents.push(Resident { walker, plan, warps, first, groups: vec![group] });
+        sm.residents.push(Resident { accesses, plan, warps, first, groups: vec![group] });
         self.settle(place.sm(), now, memory, launches, None);
     }
 
@@ -187,29 +187,29 @@ impl Shared {
         launches: &mut IdVec<KernelId, Option<Launch<'_>>>,
         mut ended: Option<&mut Vec<Ended>>,
     ) {
-        let mut clerk = Clerk { now, cycle_ps: self.cycle_ps, memory, seen: &mut self.seen };
+        let mut lsu = Lsu { now, cycle_ps: self.cycle_ps, memory, seen: &mut self.seen };
         let sm = &mut self.sms[id];
         let in_step = self.rates.is_full();
         let mut others = false;
         sm.residents.retain_mut(|resident| {
             let plan = &self.plans[resident.plan];
-            others |= resident.go_on((plan, &self.rates.steady), in_step, &mut clerk, launches);
+            others |= resident.go_on((plan, &self.rates.steady), in_step, &mut lsu, launches);
             if !resident.groups.is_empty() {
                 return true;
             }
             let Some(ended) = &mut ended else { return true };
-            ended.push(Ended { place: resident.walker.place, kernel: resident.walker.kernel });
+            ended.push(Ended { place: resident.accesses.place, kernel: resident.accesses.kernel });
             false
         });
-        if others || sm.seen != clerk.seen.changes {
-            sm.seen = clerk.seen.changes;
-            sm.squads(&mut self.squads, &mut self.rates.steady, clerk.seen);
+        if others || sm.seen != lsu.seen.changes {
+            sm.seen = lsu.seen.changes;
+            sm.squads(&mut self.squads, &mut self.rates.steady, lsu.seen);
             for (squads, found) in self.squads.iter().zip(&mut self.found) {
                 self.rates.of(squads, found);
             }
             sm.share(&self.found);
         }
-        sm.pace(&self.rates.steady, &clerk);
+        sm.pace(&self.rates.steady, &lsu);
     }
 }
 
@@ -220,7 +220,7 @@ impl Sm {
         let over = (self.since, now);
         self.since = now;
         for resident in &mut self.residents {
-            let launch = launch_of(launches, resident.walker.kernel);
+            let launch = launch_of(launches, resident.accesses.kernel);
             for group in &mut resident.groups {
                 match &mut group.work {
                     Work::Steady { left, rate, .. } => {
@@ -287,15 +287,15 @@ impl Sm {
     }
 
     /// Finds when something is due next.
-    fn pace(&mut self, steady: &Steady, clerk: &Clerk<'_, '_>) {
+    fn pace(&mut self, steady: &Steady, lsu: &Lsu<'_, '_>) {
         self.due = Time::MAX;
         for resident in &mut self.residents {
             for group in &mut resident.groups {
-                group.pace(resident.warps, steady, clerk);
+                group.pace(resident.warps, steady, lsu);
                 self.due = self.due.min(group.due);
             }
             if resident.groups.is_empty() {
-                self.due = clerk.now;
+                self.due = lsu.now;
             }
         }
     }
@@ -321,26 +321,26 @@ impl Resident {
         &mut self,
         (plan, steady): (&[Step], &Steady),
         in_step: bool,
-        clerk: &mut Clerk<'_, '_>,
+        lsu: &mut Lsu<'_, '_>,
         launches: &mut IdVec<KernelId, Option<Launch<'_>>>,
     ) -> bool {
-        let launch = launch_of(launches, self.walker.kernel);
-        let (warps, walker) = (self.warps, &mut self.walker);
+        let launch = launch_of(launches, self.accesses.kernel);
+        let (warps, accesses) = (self.warps, &mut self.accesses);
         let mut others = false;
         loop {
             for group in &mut self.groups {
-                while group.is_done(clerk.now) {
-                    if group.asks(steady, walker, clerk) {
+                while group.is_done(lsu.now) {
+                    if group.asks(steady, accesses, lsu) {
                         continue;
                     }
                     others = true;
                     let meets = group.meets_others(plan);
                     if meets && group.apart > 0.0 {
-                        group.wait_for_slowest(plan, warps, clerk, launch);
+                        group.wait_for_slowest(plan, warps, lsu, launch);
                     } else if (in_step || meets) && group.warps != WarpSet::all(warps) && !group.is_at_end(plan) {
                         (group.work, group.due) = (Work::Barrier, Time::MAX);
                     } else {
-                        group.begin_next((plan, steady), warps, walker, clerk, launch);
+                        group.begin_next((plan, steady), warps, accesses, lsu, launch);
                     }
                 }
             }
@@ -355,12 +355,12 @@ impl Resident {
                 .fold((u64::MAX, 0), |(first, last), group| (first.min(group.steps), last.max(group.steps)));
             if first == last {
                 self.groups.truncate(1);
-                let now = clerk.now;
+                let now = lsu.now;
                 self.groups[0] = Group { warps: WarpSet::all(warps), work: Work::Delay, due: now, ..self.groups[0] };
                 continue;
             }
             for group in self.groups.iter_mut().filter(|group| group.steps == first) {
-                group.begin_next((plan, steady), warps, walker, clerk, launch);
+                group.begin_next((plan, steady), warps, accesses, lsu, launch);
             }
         }
     }
@@ -369,15 +369,15 @@ impl Resident {
 impl Group {
     fn is_done(&self, now: Time) -> bool {
         let nearly = matches!(self.work, Work::Steady { left, turns, .. } if left <= NEARLY * turns);
-        self.due <= now && !matches!(self.work, Work::Ended) || nearly && !self.asking.goes_on()
+        self.due <= now && !matches!(self.work, Work::Ended) || nearly && !self.scoreboard.goes_on()
     }
 
     /// Asks memory for what comes next in steady work, if anything does.
-    fn asks(&mut self, steady: &Steady, walker: &mut Walker, clerk: &mut Clerk<'_, '_>) -> bool {
+    fn asks(&mut self, steady: &Steady, accesses: &mut CtaAccesses, lsu: &mut Lsu<'_, '_>) -> bool {
         let Work::Steady { program, left, .. } = &mut self.work else { return false };
-        let asks = self.asking.goes_on();
+        let asks = self.scoreboard.goes_on();
         if asks {
-            *left = self.asking.next(&steady.asks[*program as usize], walker, clerk);
+            *left = self.scoreboard.next(&steady.asks[*program as usize], accesses, lsu);
             self.due = Time::MAX;
         }
         asks
@@ -398,7 +398,7 @@ impl Group {
     }
 
     /// Waits for the one of its warps that chance has kept back most: at a barrier, or as warps that have ended.
-    fn wait_for_slowest(&mut self, plan: &[Step], warps: u32, clerk: &Clerk<'_, '_>, launch: &mut Launch<'_>) {
+    fn wait_for_slowest(&mut self, plan: &[Step], warps: u32, lsu: &Lsu<'_, '_>, launch: &mut Launch<'_>) {
         let count = self.warps.count(warps);
         let cycles = latest(count) * std::mem::take(&mut self.apart).sqrt();
         let mut states = [0.0; STATES];
@@ -406,8 +406,8 @@ impl Group {
             states[State::Barrier as usize] = f64::from(count);
         }
         self.work = Work::Delay;
-        self.due = clerk.now + Time((cycles * clerk.cycle_ps).round() as u64);
-        launch.add(&states, cycles, (clerk.now, self.due));
+        self.due = lsu.now + Time((cycles * lsu.cycle_ps).round() as u64);
+        launch.add(&states, cycles, (lsu.now, self.due));
     }
 
     /// Goes over to the next step.
@@ -415,8 +415,8 @@ impl Group {
         &mut self,
         (plan, steady): (&[Step], &Steady),
         warps: u32,
-        walker: &mut Walker,
-        clerk: &mut Clerk<'_, '_>,
+        accesses: &mut CtaAccesses,
+        lsu: &mut Lsu<'_, '_>,
         launch: &mut Launch<'_>,
     ) {
         self.steps += 1;
@@ -426,24 +426,24 @@ impl Group {
                 let mut states = states.0.map(|cycles| cycles as f64);
                 let mut room = Time::ZERO;
                 if let Some(asks) = asks {
-                    let told = self.asking.at_once(&steady.delays[asks as usize], walker, clerk);
+                    let told = self.scoreboard.at_once(&steady.delays[asks as usize], accesses, lsu);
                     states[State::LongScoreboard as usize] += told.took * f64::from(warps);
                     cycles += told.took;
                     room = told.room;
                 }
                 self.work = Work::Delay;
-                self.due = room.max(clerk.now + Time((cycles * clerk.cycle_ps).round() as u64));
+                self.due = room.max(lsu.now + Time((cycles * lsu.cycle_ps).round() as u64));
                 let share = f64::from(self.warps.count(warps)) / f64::from(warps);
-                launch.add(&states, share, (clerk.now, self.due));
+                launch.add(&states, share, (lsu.now, self.due));
             }
             Some(Step::Steady { program, turns, .. }) => {
                 let rate = Rate { squad: 0, warps: self.warps, turns: 0.0, varies: 0.0, states: [0.0; STATES] };
                 self.work = Work::Steady { program, turns, left: turns, lower: rate, upper: 0.0, rate };
                 self.due = Time::MAX;
                 let batches = steady.asks[program as usize].len();
-                self.asking.begin(turns, batches);
+                self.scoreboard.begin(turns, batches);
                 if batches > 0 {
-                    self.due = clerk.now;
+                    self.due = lsu.now;
                 }
             }
             Some(Step::Back { .. }) => unreachable!("a cursor stops at steps that take time"),
@@ -461,17 +461,17 @@ impl Group {
     }
 
     /// Finds when its steady work is done or asks memory next, if that is not known.
-    fn pace(&mut self, all: u32, steady: &Steady, clerk: &Clerk<'_, '_>) {
+    fn pace(&mut self, all: u32, steady: &Steady, lsu: &Lsu<'_, '_>) {
         if let Work::Steady { program, left, lower, upper, rate, .. } = &mut self.work
             && self.due == Time::MAX
         {
             let batches = &steady.asks[*program as usize];
             (*rate, self.due) = if batches.is_empty() {
-                let due = clerk.now.0 as f64 + (*left / lower.turns * clerk.cycle_ps).ceil();
+                let due = lsu.now.0 as f64 + (*left / lower.turns * lsu.cycle_ps).ceil();
                 (*lower, Time(due as u64).min(Time::HORIZON))
             } else {
                 let warps = f64::from(self.warps.count(all));
-                self.asking.pace(batches, (lower, *upper), (*left, warps, steady.busy[*program as usize]), clerk)
+                self.scoreboard.pace(batches, (lower, *upper), (*left, warps, steady.busy[*program as usize]), lsu)
             };
         }
     }

@@ -17,9 +17,9 @@ use crate::gpu::sm::Place;
 use crate::ids::KernelId;
 use crate::records::State;
 
-/// A CTA on its walk through the patterns that its program names.
+/// How far a CTA is in the accesses that its program names.
 #[derive(Clone, Debug)]
-pub(super) struct Walker {
+pub(super) struct CtaAccesses {
     pub(super) kernel: KernelId,
     pub(super) cta: u32,
     pub(super) place: Place,
@@ -32,9 +32,9 @@ pub(super) struct Walker {
     room: Time,
 }
 
-/// How far some of its warps are, and what memory told them.
+/// What some of its warps have asked for, and when they have it: what their turns wait for.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Asking {
+pub(super) struct Scoreboard {
     /// Batches that they have asked for.
     asked: u64,
     /// Those that they will ask for in this stretch of work.
@@ -54,9 +54,9 @@ pub(super) struct Told {
     pub(super) room: Time,
 }
 
-/// What it takes to ask.
+/// The load/store unit at a moment: the way to memory, and what loads have seen of it.
 #[derive(Debug)]
-pub(super) struct Clerk<'a, 'm> {
+pub(super) struct Lsu<'a, 'm> {
     pub(super) now: Time,
     pub(super) cycle_ps: f64,
     /// There is one if a program asks.
@@ -64,20 +64,20 @@ pub(super) struct Clerk<'a, 'm> {
     pub(super) seen: &'a mut Seen,
 }
 
-impl Walker {
+impl CtaAccesses {
     pub(super) fn new(kernel: KernelId, cta: u32, place: Place, first: u32) -> Self {
         Self { kernel, cta, place, first, iterations: Vec::new(), batches: 0, room: Time::ZERO }
     }
 
     /// Some of its warps, which have asked for so many batches, ask for a further one. Who comes after others is told what
     /// loads have seen lately.
-    fn ask(&mut self, asked: &mut u64, batch: &Batch, clerk: &mut Clerk<'_, '_>) -> Told {
+    fn ask(&mut self, asked: &mut u64, batch: &Batch, lsu: &mut Lsu<'_, '_>) -> Told {
         *asked += 1;
         if *asked <= self.batches {
-            return Told { took: batch.loads().map(|access| clerk.seen.mean(access)).sum(), room: self.room };
+            return Told { took: batch.loads().map(|access| lsu.seen.mean(access)).sum(), room: self.room };
         }
         self.batches = *asked;
-        let Clerk { now, cycle_ps, ref mut memory, ref mut seen } = *clerk;
+        let Lsu { now, cycle_ps, ref mut memory, ref mut seen } = *lsu;
         let memory = memory.as_mut().expect("a program with accesses has a memory");
         let queue = Time((DATA_QUEUE as f64 * cycle_ps) as u64);
         let mut took = 0.0;
@@ -108,7 +108,7 @@ impl Walker {
     }
 }
 
-impl Asking {
+impl Scoreboard {
     /// So many turns begin, each with so many batches.
     pub(super) fn begin(&mut self, turns: f64, batches: usize) {
         *self = Self { asked: self.asked, todo: (turns * batches as f64).round() as u64, ..Self::default() };
@@ -120,11 +120,11 @@ impl Asking {
     }
 
     /// Asks for the next batch of its turns: how many turns are left then.
-    pub(super) fn next(&mut self, batches: &[Batch], walker: &mut Walker, clerk: &mut Clerk<'_, '_>) -> f64 {
+    pub(super) fn next(&mut self, batches: &[Batch], accesses: &mut CtaAccesses, lsu: &mut Lsu<'_, '_>) -> f64 {
         let left = self.todo as f64 / batches.len() as f64;
         let at = batches.len() - 1 - (self.todo - 1) as usize % batches.len();
         self.todo -= 1;
-        let told = walker.ask(&mut self.asked, &batches[at], clerk);
+        let told = accesses.ask(&mut self.asked, &batches[at], lsu);
         self.room = told.room;
         if told.took > 0.0 {
             (self.batch, self.took) = (at, told.took);
@@ -134,12 +134,12 @@ impl Asking {
 
     /// Asks for what a short stretch needs: by how many cycles it takes longer than with the shortest latencies, and when there
     /// is room for what it stores.
-    pub(super) fn at_once(&mut self, batches: &[Batch], walker: &mut Walker, clerk: &mut Clerk<'_, '_>) -> Told {
+    pub(super) fn at_once(&mut self, batches: &[Batch], accesses: &mut CtaAccesses, lsu: &mut Lsu<'_, '_>) -> Told {
         let mut all = Told { took: 0.0, room: Time::ZERO };
         for batch in batches {
-            let told = walker.ask(&mut self.asked, batch, clerk);
+            let told = accesses.ask(&mut self.asked, batch, lsu);
             if batch.waits {
-                all.took += (told.took - batch.loads().count() as f64 * clerk.seen.least).max(0.0);
+                all.took += (told.took - batch.loads().count() as f64 * lsu.seen.least).max(0.0);
             }
             all.room = all.room.max(told.room);
         }
@@ -154,9 +154,9 @@ impl Asking {
         batches: &[Batch],
         (lower, upper): (&Rate, f64),
         (left, warps, busy): (f64, f64, f64),
-        clerk: &Clerk<'_, '_>,
+        lsu: &Lsu<'_, '_>,
     ) -> (Rate, Time) {
-        let Clerk { now, cycle_ps, ref seen, .. } = *clerk;
+        let Lsu { now, cycle_ps, ref seen, .. } = *lsu;
         let usual = |batch: &Batch| -> f64 { batch.loads().map(|access| seen.lower(access)).sum() };
         let mut turn = 1.0 / lower.turns;
         let mut varies = 0.0;

@@ -2,7 +2,7 @@
 
 use super::code::{Answer, TICKS};
 use super::walk::Warp;
-use crate::gpu::memory::hash;
+use crate::engine::rng::{Draws, even, scattered};
 
 /// No memory instruction is issued when the unit, or the way to memory, has so many cycles of work before it.
 const UNIT_QUEUE: u64 = 64;
@@ -18,7 +18,7 @@ pub(super) struct MemoryUnit {
     /// When the stores that were asked of memory last are taken in, in cycles: a ring, of which `oldest` comes next.
     stores: Vec<u64>,
     oldest: usize,
-    draws: u64,
+    draws: Draws,
 }
 
 /// The golden section of 2^64: multiples of it fill a circle evenly, so that the mean of a few draws is that of the law.
@@ -64,13 +64,12 @@ impl MemoryUnit {
             }
             Answer::Even { mean, spread } => {
                 warp.loads += 1;
-                let first = hash(u64::from(warp.id.cta) << 32 | u64::from(warp.id.warp));
+                let first = scattered(u64::from(warp.id.cta) << 32 | u64::from(warp.id.warp));
                 let latency = drawn(mean, spread, first.wrapping_add(GOLDEN.wrapping_mul(warp.loads)));
                 warp.long = warp.long.max(served.div_ceil(TICKS as u64) + latency);
             }
             Answer::Long(law) => {
-                self.draws += 1;
-                let draw = hash(self.draws);
+                let draw = self.draws.next();
                 let level = law.levels[usize::from(draw & 0xffff_ffff >= law.first)];
                 let begins = self.data.max(served);
                 self.data = begins + u64::from(level.data);
@@ -81,8 +80,7 @@ impl MemoryUnit {
     }
 }
 
-/// A latency of a uniform law, from an even draw.
-fn drawn(mean: f64, spread: f64, draw: u64) -> u64 {
-    let off = (draw >> 40) as f64 / f64::from(1_u32 << 23) - 1.0;
-    (mean + spread * off + 0.5).max(0.0) as u64
+/// A latency of a uniform law, from a random number.
+fn drawn(mean: f64, spread: f64, random: u64) -> u64 {
+    (mean + spread * even(random) + 0.5).max(0.0) as u64
 }
