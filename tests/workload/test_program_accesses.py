@@ -49,15 +49,16 @@ def test_a_program_moves_what_the_same_access_moves_by_itself_in_the_same_time(
     assert lasted(run) == pytest.approx(lasted(plain), rel=0.05)
 
 
-@pytest.mark.parametrize("issue", MODES)
-def test_what_is_stored_is_counted_and_no_faster_than_l2_takes_it(issue):
+@pytest.mark.parametrize(("issue", "on_their_way"), [("rates", 0.1), ("exact", 0.37)])
+def test_what_is_stored_is_counted_and_no_faster_than_l2_takes_it(issue, on_their_way):
     access = Access.stream(65_536, write=True)
-    run = wavesim.simulate("h200", Kernel(264, 256, work=loop(16, Store(access=access, bytes=512))))
+    program = Kernel(264, 256, work=loop(16, Store(access=access, bytes=512)))
+    run = wavesim.simulate("h200", program, issue=issue)
     plain = wavesim.simulate("h200", Kernel(264, 256, work=access))
     assert run.l2["written_sectors"][0] == 264 * 65_536 // SECTOR
     assert run.l2["requested_sectors"][0] == 0
-    # The last stores of a program are under way when it ends.
-    assert lasted(run) == pytest.approx(lasted(plain), rel=0.1)
+    # The last stores of a program are under way when it ends; stepped, 93 of each SM's 256.
+    assert 1.0 - on_their_way < lasted(run) / lasted(plain) < 1.1
 
 
 @pytest.mark.parametrize("issue", MODES)
