@@ -5,11 +5,12 @@
 //!  port ----> coalescer ----> l2 (the reader's) --fabric--> l2 (home) ---->
 //! ```
 //!
-//! `accesses` is the way of one load or store past all of them. What a CTA moves next is said by its kind of work: a pattern
+//! `accesses` is the way of one load or store past all of them, `blocks` that of what it loads. What a CTA moves next is said by its kind of work: a pattern
 //! (here), `tiles`, `streaming`, or `loads` of warp programs.
 
 mod accesses;
 mod address;
+mod blocks;
 mod coalescer;
 mod l2;
 mod lanes;
@@ -27,7 +28,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use accesses::Transfer;
-use address::{Geometry, block_bytes};
+use address::{Block, Geometry, block_bytes};
 use coalescer::Coalescer;
 use l2::Cache;
 use latency::{Demand, Timings};
@@ -52,7 +53,9 @@ use crate::workload::{Program, Work};
 pub(crate) struct Memory<'a> {
     timings: Timings,
     geometry: Geometry,
-    cache: Cache,
+    cache: Box<dyn Cache>,
+    /// Those of the load that is being made.
+    blocks: Vec<Block>,
     sms: IdVec<SmId, Sm>,
     ports: IdVec<SmId, Port>,
     /// One a GPC.
@@ -147,7 +150,8 @@ impl<'a> Memory<'a> {
         Some(Self {
             timings,
             coalescers: device.topology.gpcs.iter().map(|_| coalescer()).collect(),
-            cache: Cache::new(&device.l2, &geometry, options.seed),
+            cache: l2::cache(&device.l2, &geometry, options.seed),
+            blocks: Vec::new(),
             geometry,
             sms,
             ports: IdVec::filled(Port::default(), device.sm_count()),

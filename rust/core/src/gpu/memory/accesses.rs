@@ -4,8 +4,8 @@
 //! what all CTAs have in flight, and by Little's law a server of bandwidth `B` with `D` bytes in flight takes `D / B` for
 //! each. [`loaded`] goes over from the one to the other.
 
-use super::address::{Address, SECTOR};
-use super::l2::Found;
+use super::address::{Address, Block, Geometry, SECTOR};
+use super::blocks::{self, Load, Log, Moved, Nowhere};
 use super::latency::{Demand, loaded, mean};
 use super::moves::{Launch, Uneven};
 use super::{Memory, Sm};
@@ -13,7 +13,7 @@ use crate::engine::Time;
 use crate::engine::rng::even;
 use crate::gpu::sm::Place;
 use crate::ids::KernelId;
-use crate::records::Traffic;
+use crate::records::{L2Log, Traffic};
 use crate::workload::walk::Bytes;
 
 /// A run of bytes on its way between a buffer and a CTA.
@@ -23,51 +23,6 @@ pub(super) struct Transfer<'a> {
     pub(super) place: Place,
     pub(super) buffer: u16,
     pub(super) bytes: Bytes<'a>,
-}
-
-/// Who asks for a run of bytes, and when it would be there, by where it is.
-struct Ways {
-    kernel: KernelId,
-    part: usize,
-    gpc: usize,
-    now: Time,
-    /// Lines that its GPC had sent for before.
-    asked: u64,
-    /// With another SM's request, at the earliest.
-    joined: Time,
-    /// It is in DRAM, and nobody asks for it again.
-    read_once: bool,
-    /// In the reader's part.
-    soon: Time,
-    /// What another part adds.
-    far: Time,
-    /// When the fabric has brought what it has to bring before.
-    fabric: Time,
-    dram: Time,
-}
-
-/// What an iteration has asked for so far.
-#[derive(Clone, Copy, Debug)]
-struct Moved {
-    /// Bytes that pass the SM's port, L2 and the fabric meanwhile.
-    port: u64,
-    from_l2: u64,
-    over_fabric: u64,
-    /// Blocks of which its GPC had to send a request.
-    sent: u64,
-    /// When its bytes come, added up from its beginning on, and the last of them.
-    waited: u128,
-    slowest: Time,
-    /// Through the reader's part, and through homes in another.
-    here: Traffic,
-    home: Traffic,
-}
-
-impl Moved {
-    fn new(now: Time) -> Self {
-        let (here, home) = (Traffic::default(), Traffic::default());
-        Self { port: 0, from_l2: 0, over_fabric: 0, sent: 0, waited: 0, slowest: now, here, home }
-    }
 }
 
 impl<'a> Memory<'a> {
@@ -87,13 +42,15 @@ impl<'a> Memory<'a> {
         let dram = now + cycles(timings.near.max(at_l2 + from_memory));
         let soon = now + near;
         let fabric = now + cycles((self.fabric_demand + bytes.len) as f64 / timings.fabric_bytes);
-        let ways = Ways {
-            kernel,
+        self.blocks.clear();
+        self.geometry.for_each_block(buffer, bytes, |at, size| self.blocks.push(Block { at, size }));
+        let coalescer = &mut self.coalescers[gpc];
+        let load = Load {
+            geometry: &self.geometry,
+            blocks: &self.blocks,
             part,
-            gpc,
             now,
-            asked: if read_once { 0 } else { self.coalescers[gpc].before(now) },
-            read_once,
+            asked: if read_once { 0 } else { coalescer.before(now) },
             soon,
             joined: now + cycles(at_port - overhead),
             far,
@@ -101,11 +58,17 @@ impl<'a> Memory<'a> {
             dram,
         };
         let mut moved = Moved::new(now);
-        let geometry = self.geometry;
-        if self.log.is_some() {
-            geometry.for_each_block(buffer, bytes, |at, size| self.load_block_logged(at, size, &ways, &mut moved));
+        let mut by_slice = self.log.as_mut().map(|log| {
+            |at: Address, here, home| {
+                log_slices(log, load.geometry, kernel, at, at.home.into(), home);
+                log_slices(log, load.geometry, kernel, at, part, here);
+            }
+        });
+        let log = by_slice.as_mut().map(|log| log as Log<'_>);
+        if read_once {
+            blocks::load(&mut Nowhere, &load, None, &mut moved, log);
         } else {
-            geometry.for_each_block(buffer, bytes, |at, size| self.load_block(at, size, &ways, &mut moved));
+            self.cache.load(&load, coalescer, &mut moved, log);
         }
         let from_dram = moved.here.dram_read + moved.home.dram_read + moved.here.dram_written + moved.home.dram_written;
         self.l2_demand += moved.from_l2;
@@ -126,107 +89,6 @@ impl<'a> Memory<'a> {
             done = self.ports[place.sm()].pass(now, done, cycles(late as f64 / timings.port_bytes));
         }
         (done + cycles(overhead), in_flight)
-    }
-
-    /// Loads a block, or so many bytes of it.
-    #[inline]
-    fn load_block(&mut self, at: Address, size: u64, ways: &Ways, moved: &mut Moved) {
-        let sectors = self.geometry.count(at.sectors);
-        moved.here.requested += sectors;
-        let shared = if ways.read_once { None } else { Some(self.coalescers[ways.gpc].join(at, ways.now, ways.asked)) };
-        let ready = if let Some(Ok(shared)) = shared {
-            moved.here.coalesced += sectors;
-            let ready = shared.max(ways.joined);
-            moved.port += if ready > ways.soon { 0 } else { size };
-            ready
-        } else {
-            let ready = self.find(at, size, ways, moved);
-            if let Some(Err(slot)) = shared {
-                self.coalescers[ways.gpc].sent(slot, at.mark, ready, ways.asked);
-                moved.sent += 1;
-            }
-            // What waits for DRAM takes up nothing of L2 and the port meanwhile.
-            if ready <= ways.soon + ways.far {
-                moved.port += size;
-                moved.from_l2 += size;
-            }
-            ready
-        };
-        moved.waited += u128::from(size) * u128::from(ready.since(ways.now).0);
-        moved.slowest = moved.slowest.max(ready);
-    }
-
-    /// The same in a run that keeps what is moved by slice.
-    fn load_block_logged(&mut self, at: Address, size: u64, ways: &Ways, moved: &mut Moved) {
-        let Moved { here, home, .. } = *moved;
-        self.load_block(at, size, ways, moved);
-        self.log_slices(ways.kernel, at, usize::from(at.home), moved.home - home);
-        self.log_slices(ways.kernel, at, ways.part, moved.here - here);
-    }
-
-    /// Finds a block in the reader's part, at home, or in DRAM: when it is there. What that moves is counted.
-    #[inline]
-    fn find(&mut self, at: Address, size: u64, ways: &Ways, moved: &mut Moved) -> Time {
-        let Moved { here, home, over_fabric, .. } = moved;
-        let asked = self.geometry.count(at.sectors);
-        here.sectors += asked;
-        let near = self.look_up(ways.part, at, ways.read_once);
-        let missing = self.geometry.count(near.missing);
-        here.hits += asked - missing;
-        here.merged += if near.ready > ways.soon { asked - missing } else { 0 };
-        if near.missing == 0 {
-            return near.ready.max(ways.soon);
-        }
-        let mut ready = ways.dram;
-        let part = usize::from(at.home);
-        if part == ways.part {
-            here.dram_read += missing * SECTOR;
-        } else {
-            home.fabric += missing;
-            *over_fabric += size;
-            let there = self.look_up(part, Address { sectors: near.missing, ..at }, ways.read_once);
-            let fetched = self.geometry.count(there.missing);
-            home.hits += missing - fetched;
-            home.merged += if there.ready > ways.soon { missing - fetched } else { 0 };
-            home.dram_read += fetched * SECTOR;
-            // It is at home when it is where it was asked for: until then, it is on its way for all.
-            ready = ways.far + if there.missing == 0 { there.ready.max(ways.soon) } else { ready };
-            home.dram_written += self.fill(part, there, ready, ways.read_once);
-            ready = ready.max(ways.fabric);
-        }
-        here.dram_written += self.fill(ways.part, near, ready, ways.read_once);
-        ready
-    }
-
-    /// What is read once is not there, and nobody asks for it again: a lookup would say so, and change nothing that matters.
-    #[inline]
-    fn look_up(&mut self, part: usize, at: Address, read_once: bool) -> Found {
-        if read_once {
-            return Found { entry: 0, missing: at.sectors, ready: Time::ZERO, writes_back: false };
-        }
-        self.cache.look_up(part, at)
-    }
-
-    /// What was missing of a block comes at `ready`, if anything was: how many bytes have to be written back for it.
-    #[inline]
-    fn fill(&mut self, part: usize, found: Found, ready: Time, read_once: bool) -> u64 {
-        if found.missing != 0 && !read_once {
-            self.cache.filled(part, found.entry, ready);
-        }
-        if found.writes_back { self.geometry.block_bytes() } else { 0 }
-    }
-
-    #[cold]
-    fn log_slices(&mut self, kernel: KernelId, at: Address, part: usize, moved: Traffic) {
-        let Some(log) = &mut self.log else { return };
-        if moved == Traffic::default() {
-            return;
-        }
-        let slices = self.geometry.slices(at, part);
-        let each = moved / slices.len() as u64;
-        for slice in slices {
-            log.through(kernel, slice, each);
-        }
     }
 
     /// An iteration's accesses have been counted, those at one place and those at another.
@@ -272,9 +134,9 @@ impl<'a> Memory<'a> {
             let back = self.cache.write(part, at, now, through == 0) * geometry.block_bytes();
             written += sectors;
             dram += through + back;
-            if self.log.is_some() {
+            if let Some(log) = &mut self.log {
                 let moved = Traffic { written: sectors, dram_written: through + back, ..Traffic::default() };
-                self.log_slices(kernel, at, usize::from(at.home), moved);
+                log_slices(log, &geometry, kernel, at, at.home.into(), moved);
             }
         });
         let takes = |bytes: u64, ps_per_byte: f64| Time((bytes as f64 * ps_per_byte + 0.5) as u64);
@@ -288,5 +150,17 @@ impl<'a> Memory<'a> {
         let taken = self.stored.max(written_back).max(*port);
         self.counted(kernel, now, Traffic { written, dram_written: dram, ..Traffic::default() }, Traffic::default());
         (taken, Demand { dram: dram as u32, ..Demand::default() })
+    }
+}
+
+/// What a block has moved is kept by slice.
+fn log_slices(log: &mut L2Log, geometry: &Geometry, kernel: KernelId, at: Address, part: usize, moved: Traffic) {
+    if moved == Traffic::default() {
+        return;
+    }
+    let slices = geometry.slices(at, part);
+    let each = moved / slices.len() as u64;
+    for slice in slices {
+        log.through(kernel, slice, each);
     }
 }

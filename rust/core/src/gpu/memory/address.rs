@@ -32,6 +32,13 @@ pub(crate) struct Address {
     pub(crate) mark: u8,
 }
 
+/// A block, or so many bytes of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block {
+    pub(crate) at: Address,
+    pub(crate) size: u64,
+}
+
 impl Address {
     #[inline]
     fn new(block: u64, set: u32, home: u8, sectors: u8) -> Self {
@@ -134,7 +141,15 @@ impl Geometry {
                     last_page = page;
                 }
                 let (block, from) = (at >> self.block_bits, at & (size - 1));
-                // Whole blocks up to the end of the page, or a part of one.
+                let address = |block: u64, sectors| {
+                    let set = first | (block & in_page) as u32;
+                    Address::new(block | u64::from(buffer) << BUFFER_SHIFT, set, home, sectors)
+                };
+                // Most often a single whole block; or several up to the end of the page, or a part of one.
+                if from == 0 && left == size && bytes.wrap - at >= size {
+                    visit(address(block, ALL_SECTORS), size);
+                    break;
+                }
                 let together = left.min(bytes.wrap - at);
                 let whole = (together >> self.block_bits).min(in_page + 1 - (block & in_page));
                 let (count, part, sectors) = if from == 0 && whole > 0 {
@@ -143,10 +158,7 @@ impl Geometry {
                     let part = (size - from).min(together);
                     (1, part, self.sectors_of(from, from + part))
                 };
-                for block in block..block + count {
-                    let set = first | (block & in_page) as u32;
-                    visit(Address::new(block | u64::from(buffer) << BUFFER_SHIFT, set, home, sectors), part);
-                }
+                (block..block + count).for_each(|block| visit(address(block, sectors), part));
                 at += count * part;
                 left -= count * part;
                 if at == bytes.wrap {
@@ -179,7 +191,7 @@ impl Geometry {
 
     /// The slices in which the lines of a block are kept in one part, numbered over all parts. A slice is made of whole
     /// sets: of as many neighbouring sets as there are slices each has one, in an order that a hash turns around.
-    pub(crate) fn slices(self, at: Address, part: usize) -> impl ExactSizeIterator<Item = usize> {
+    pub(crate) fn slices(&self, at: Address, part: usize) -> impl ExactSizeIterator<Item = usize> {
         let first = at.set as usize * self.lines_per_block;
         (first..first + self.lines_per_block).map(move |set| {
             let turned = hash((set / self.slices) as u64) as usize % self.slices;

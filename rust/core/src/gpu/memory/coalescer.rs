@@ -2,20 +2,20 @@
 //!
 //! The unit that does it keeps track of so many lines, those last asked for. So SMs that run in step share most of what they
 //! read, and SMs that lag behind, or that ask for much in the meantime, less.
+#![expect(clippy::inline_always, reason = "part of the loop over blocks, see `blocks`")]
 
 use super::address::{Address, Geometry, hash};
-use super::stack::{Stacks, Stand};
+use super::stack::Marks;
 use crate::device::L2;
 use crate::engine::Time;
 
 /// The requests of one GPC that were sent last.
 #[derive(Debug)]
 pub(super) struct Coalescer {
-    /// In the order of sending, the last request first.
-    stacks: Stacks,
-    /// That of way `w` of set `s` is at `w * sets + s`.
+    /// Time does not go back: no request is sent before one that was sent already.
+    sets: Vec<Set>,
+    /// That of way `w` of set `s` is at `w * sets.len() + s`.
     requests: Vec<Request>,
-    sets: usize,
     /// The page that was last asked for, and the first of its sets.
     last: (u64, u64),
     /// Sets for the blocks at the same place of a page, a power of two.
@@ -30,6 +30,42 @@ pub(super) struct Coalescer {
     issuing: Vec<Issuing>,
     /// SMs that share a request.
     sharers: u64,
+}
+
+/// What a lookup reads of a set, a quarter of a line of the host's caches.
+#[derive(Clone, Copy, Debug)]
+struct Set {
+    marks: Marks<WAYS>,
+    /// Its ways by when their requests were sent, half a byte each, the last one lowest; of several that were sent at the same
+    /// time, the last way. So the highest half byte is the way that makes room: of those sent first, the first.
+    order: u32,
+    /// The lower half of the number of the request that was sent last: where a new one differs from it, no other was sent at
+    /// the same time, and the requests need not be looked at.
+    last: u32,
+}
+
+impl Set {
+    fn new() -> Self {
+        Self { marks: Marks::new(WAYS), order: (0..WAYS as u32).fold(0, |order, way| order << 4 | way), last: 0 }
+    }
+
+    /// The way that makes room.
+    #[inline]
+    fn oldest(&self) -> usize {
+        (self.order >> (4 * (WAYS - 1))) as usize
+    }
+
+    /// Moves a way to the front, or behind those that stand there and stay `before` it.
+    fn raise(&mut self, way: usize, is_before: impl Fn(usize) -> bool) {
+        let mut ways = [0; WAYS];
+        for (place, way) in ways.iter_mut().enumerate() {
+            *way = (self.order >> (4 * place)) as usize % 16;
+        }
+        let from = ways.iter().position(|&other| other == way).expect("each way has a place");
+        let to = ways.iter().take_while(|&&other| is_before(other)).count();
+        ways[to..=from].rotate_right(1);
+        self.order = ways.iter().rev().fold(0, |order, &way| order << 4 | way as u32);
+    }
 }
 
 /// An access in which requests for blocks are sent one after the other.
@@ -52,10 +88,8 @@ struct Request {
 /// Where a request is kept, or is to be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
-    block: u64,
-    set: usize,
-    place: usize,
-    entry: usize,
+    set: u32,
+    way: u32,
 }
 
 /// Places of a set. There are four for each request that is kept track of, so that none is lost to chance.
@@ -71,9 +105,8 @@ impl Coalescer {
         let sets = (rows * blocks_per_page) as usize;
         let none = Request { block: u64::MAX, done: Time::ZERO, number: 0 };
         Self {
-            stacks: Stacks::new(sets, WAYS),
+            sets: vec![Set::new(); sets],
             requests: vec![none; sets * WAYS],
-            sets,
             last: (u64::MAX, 0),
             rows,
             page_bits: blocks_per_page.ilog2(),
@@ -97,29 +130,22 @@ impl Coalescer {
 
     /// Joins a request that is on its way, if it is kept track of and takes one more: when it is done. Else the slot that
     /// [`Self::sent`] takes. `before` were sent before the access that asks.
-    #[inline]
+    #[inline(always)]
     pub(super) fn join(&mut self, at: Address, now: Time, before: u64) -> Result<Time, Slot> {
         let block = at.request();
         let set = self.set_of(block);
-        let (stack, requests, sets) = (self.stacks.of(set), &mut self.requests, self.sets);
-        let Some(Stand { place, way }) = stack.find(at.mark, |way| requests[way * sets + set].block == block) else {
-            // The one sent first makes room; of several that were sent at the same time, that of the first way.
-            let number = |stand: Stand| requests[stand.way * sets + set].number >> SHARERS_BITS;
-            let last = stack.at(WAYS - 1);
-            let others = (0..WAYS - 1).rev().map(|place| stack.at(place));
-            let ties = others.take_while(|&other| number(other) == number(last));
-            let Stand { place, way } =
-                ties.fold(last, |first, other| if other.way < first.way { other } else { first });
-            return Err(Slot { block, set, place, entry: way * sets + set });
+        let (requests, sets) = (&mut self.requests, self.sets.len());
+        let stack = &self.sets[set];
+        let Some(way) = stack.marks.find(at.mark, |way| requests[way * sets + set].block == block) else {
+            return Err(Slot { set: set as u32, way: stack.oldest() as u32 });
         };
-        let entry = way * sets + set;
-        let request = &mut requests[entry];
+        let request = &mut requests[way * sets + set];
         let (number, sharers) = (request.number >> SHARERS_BITS, request.number % (1 << SHARERS_BITS));
         if before.saturating_sub(number) <= self.tracked && request.done > now && sharers < self.sharers {
             request.number += 1;
             return Ok(request.done);
         }
-        Err(Slot { block, set, place, entry })
+        Err(Slot { set: set as u32, way: way as u32 })
     }
 
     /// How many lines have been sent for at `now`: an access that begins here finds those of another, which began at the same
@@ -150,15 +176,26 @@ impl Coalescer {
 
     /// A request of its own is sent for the block that did not join another one, and done at a time; `before` were sent before
     /// its access.
-    #[inline]
-    pub(super) fn sent(&mut self, slot: Slot, mark: u8, done: Time, before: u64) {
-        self.stacks.of(slot.set).put(slot.place, 0, mark);
-        self.requests[slot.entry] = Request { block: slot.block, done, number: before << SHARERS_BITS | 1 };
+    #[inline(always)]
+    pub(super) fn sent(&mut self, slot: Slot, at: Address, done: Time, before: u64) {
+        let (set, way, sets) = (slot.set as usize, slot.way as usize, self.sets.len());
+        let stack = &mut self.sets[set];
+        if stack.last != before as u32 && way == stack.oldest() {
+            stack.order = stack.order << 4 | slot.way;
+        } else {
+            let requests = &self.requests;
+            stack.raise(way, |other| other > way && requests[other * sets + set].number >> SHARERS_BITS == before);
+        }
+        stack.last = before as u32;
+        stack.marks.set(way, at.mark);
+        self.requests[way * sets + set] = Request { block: at.request(), done, number: before << SHARERS_BITS | 1 };
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::device::catalogue;
 
@@ -177,7 +214,7 @@ mod tests {
     fn send(coalescer: &mut Coalescer, block: u64, done: u64) {
         let before = coalescer.before(Time::ZERO);
         let slot = coalescer.join(at(block), Time::ZERO, before).expect_err("nobody has asked for it");
-        coalescer.sent(slot, at(block).mark, Time(done), before);
+        coalescer.sent(slot, at(block), Time(done), before);
         coalescer.issued(Time::ZERO, Time::ZERO, 1);
     }
 
@@ -220,7 +257,7 @@ mod tests {
         let first = coalescer.before(Time(10));
         for block in 0..8 {
             let slot = coalescer.join(at(block), Time(10), first).expect_err("nobody has asked for it");
-            coalescer.sent(slot, at(block).mark, Time(500), first);
+            coalescer.sent(slot, at(block), Time(500), first);
         }
         coalescer.issued(Time(10), Time(90), 8);
         let in_step = coalescer.before(Time(10));
@@ -238,10 +275,42 @@ mod tests {
         let before = coalescer.before(Time::ZERO);
         for &block in &blocks {
             let slot = coalescer.join(at(block), Time::ZERO, before).expect_err("nobody has asked for it");
-            coalescer.sent(slot, at(block).mark, Time(100), before);
+            coalescer.sent(slot, at(block), Time(100), before);
         }
         let mut kept = |block| coalescer.join(at(block), Time(50), before).is_ok();
         // The ninth took the place of the first, and the tenth that of the ninth.
         assert_eq!([blocks[0], blocks[1], blocks[WAYS], blocks[WAYS + 1]].map(&mut kept), [false, true, false, true]);
+    }
+
+    proptest! {
+        /// Against a list of requests, of which the first way of those sent first makes room.
+        #[test]
+        fn a_set_forgets_the_request_that_was_sent_first(
+            asked in prop::collection::vec((0..20_u64, any::<bool>(), any::<bool>()), 0..200),
+        ) {
+            let mut coalescer = coalescer(128, 3);
+            let set = coalescer.set_of(0);
+            let blocks: Vec<u64> = (0..).filter(|&block| coalescer.set_of(block) == set).take(20).collect();
+            let (mut kept, mut now) = ([(0, u64::MAX, 0); WAYS], 0);
+            for (block, later, comes) in asked {
+                now += u64::from(later);
+                let (at, before, block) = (at(blocks[block as usize]), 1 + now, blocks[block as usize]);
+                let done = if comes { Time(now) } else { Time::MAX };
+                let found = kept.iter().position(|&(_, other, _)| other == block);
+                match coalescer.join(at, Time(now), before) {
+                    Ok(_) => {
+                        let way = found.expect("nobody has asked for it");
+                        prop_assert!(kept[way].2 < 3);
+                        kept[way].2 += 1;
+                    }
+                    Err(slot) => {
+                        let oldest = (0..WAYS).min_by_key(|&way| kept[way].0).expect("there are some");
+                        prop_assert_eq!(slot.way as usize, found.unwrap_or(oldest));
+                        kept[slot.way as usize] = (before, block, 1);
+                        coalescer.sent(slot, at, done, before);
+                    }
+                }
+            }
+        }
     }
 }

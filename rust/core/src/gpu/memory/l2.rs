@@ -2,35 +2,80 @@
 //!
 //! Every line is at home in one part, by a hash of its address. A read that does not find its line in the reader's own part
 //! goes on to the home, and leaves a copy on its way back. One entry stands for a block of lines, see [`super::address`].
+#![expect(clippy::inline_always, reason = "part of the loop over blocks, see `blocks`")]
+
+use std::fmt::Debug;
 
 use super::address::{Address, Geometry, SECTORS_SHIFT, hash};
-use super::stack::{EMPTY, Stacks, Stand};
-use crate::device::L2;
+use super::blocks::{self, Load, Log, Lookups, Moved};
+use super::coalescer::Coalescer;
+use super::stack::{EMPTY, Packed, Stack, Wide};
+use crate::device::{L2, Replacement as Named};
 use crate::engine::Time;
-use crate::gpu::policy::replacement::{Policy, Replacement};
+use crate::gpu::policy::replacement::{Lru, NotRecentlyUsed, Protected, Random, Replacement};
+
+/// L2, whatever its sets and its policy are: these are told apart once a load or store.
+pub(crate) trait Cache: Debug {
+    /// Loads blocks one after the other. What that moves is counted in `moved`, and of each block told to the `log`.
+    fn load(&mut self, load: &Load<'_>, coalescer: &mut Coalescer, moved: &mut Moved, log: Option<Log<'_>>);
+
+    /// A block is written to through `part`: it is kept at home and there, and other copies are dropped. It is `dirty` if DRAM
+    /// is to have it only later. How many blocks this has written back: those that it drove out, and of a set with too many
+    /// dirty ones the oldest.
+    fn write(&mut self, part: usize, at: Address, now: Time, dirty: bool) -> u64;
+}
+
+/// An empty cache whose random choices, if it makes any, follow from `seed`.
+pub(crate) fn cache(l2: &L2, geometry: &Geometry, seed: u64) -> Box<dyn Cache> {
+    fn of<P: Replacement + 'static>(l2: &L2, sets: usize, seed: u64) -> Box<dyn Cache> {
+        if l2.ways as usize <= Packed::WAYS {
+            Box::new(Parts::<Packed, P>::new(l2, sets, seed))
+        } else {
+            Box::new(Parts::<Wide, P>::new(l2, sets, seed))
+        }
+    }
+    let sets = geometry.sets();
+    match l2.replacement {
+        Named::Lru => of::<Lru>(l2, sets, seed),
+        Named::NotRecentlyUsed => of::<NotRecentlyUsed>(l2, sets, seed),
+        Named::Random => of::<Random>(l2, sets, seed),
+        Named::Protected => of::<Protected>(l2, sets, seed),
+    }
+}
 
 /// The parts of L2.
 #[derive(Debug)]
-pub(crate) struct Cache {
-    parts: Vec<Part>,
+struct Parts<S, P> {
+    parts: Vec<Part<S, P>>,
     /// Dirty lines of a set.
     most_dirty: u32,
 }
 
 /// One part. Lines of the same way of neighbouring sets lie side by side: they are mostly used one after the other.
 #[derive(Debug)]
-struct Part {
-    sets: usize,
+struct Part<S, P> {
     ways: usize,
-    stacks: Stacks,
-    /// That of way `w` of set `s` is at `w * sets + s`.
+    sets: Vec<S>,
+    /// That of way `w` of set `s` is at `w * sets.len() + s`.
     lines: Vec<Line>,
-    /// A bit a line: it was written to, and DRAM does not have that yet.
-    dirty: Vec<u64>,
-    policy: Policy,
-    /// Of dirty lines that are to make room, the share that stays, in parts of 2^24; and how often that has been drawn.
-    dirty_stays: u64,
+    policy: P,
+    staying: Staying,
+}
+
+/// Of dirty lines that are to make room, some stay.
+#[derive(Debug)]
+struct Staying {
+    /// The share, in parts of 2^24.
+    share: u64,
+    /// How often that has been drawn.
     draws: u64,
+}
+
+impl Staying {
+    fn draw(&mut self) -> bool {
+        self.draws += 1;
+        hash(self.draws) >> 40 < self.share
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -61,8 +106,8 @@ impl Line {
 /// What was found in one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// What to tell [`Cache::filled`].
-    pub(crate) entry: usize,
+    /// What to tell [`Lookups::filled`].
+    pub(crate) entry: u32,
     /// Which sectors were not there, nor on their way: now they are. Without any, it was a hit.
     pub(crate) missing: u8,
     /// When the others can be had.
@@ -71,132 +116,120 @@ pub(crate) struct Found {
     pub(crate) writes_back: bool,
 }
 
-impl Part {
+impl<S: Stack, P: Replacement> Part<S, P> {
     fn new(l2: &L2, sets: usize, seed: u64, part: usize) -> Self {
         let ways = l2.ways as usize;
-        let lines = vec![Line { tag: 0, ready: Time::ZERO }; sets * ways];
-        let dirty = vec![0; lines.len().div_ceil(64)];
-        let policy = Policy::new(l2, sets, seed, part);
-        let dirty_stays = (l2.dirty_stays * (1_u32 << 24) as f64) as u64;
-        Self { sets, ways, stacks: Stacks::new(sets, ways), lines, dirty, policy, dirty_stays, draws: 0 }
-    }
-
-    /// The line of an entry is not dirty any more: whether it was.
-    #[inline]
-    fn cleaned(&mut self, entry: usize) -> bool {
-        let (word, bit) = (&mut self.dirty[entry / 64], 1 << (entry % 64));
-        let was = *word & bit != 0;
-        *word &= !bit;
-        was
+        Self {
+            ways,
+            sets: vec![S::new(ways); sets],
+            lines: vec![Line { tag: 0, ready: Time::ZERO }; sets * ways],
+            policy: P::new(l2, sets, seed, part),
+            staying: Staying { share: (l2.dirty_stays * (1_u32 << 24) as f64) as u64, draws: 0 },
+        }
     }
 
     /// If more than `most` lines of a set are dirty, the one that makes room first is not dirty any more: whether there was one.
     fn clean_one(&mut self, set: usize, most: u32) -> bool {
-        let dirty = (0..self.ways).filter(|&way| is_set(&self.dirty, way * self.sets + set)).count();
-        if dirty <= most as usize {
+        let stack = &mut self.sets[set];
+        if stack.dirty() <= most {
             return false;
         }
-        let stack = self.stacks.of(set);
-        let is_dirty = |place: &usize| is_set(&self.dirty, stack.at(*place).way * self.sets + set);
-        let oldest = (0..self.ways).filter(is_dirty).max_by_key(|&place| self.policy.age(set, place));
+        let dirty = (0..self.ways).filter(|&place| stack.is_dirty(stack.at(place)));
+        let oldest = dirty.max_by_key(|&place| self.policy.age(set, place));
         oldest.is_some_and(|place| {
-            let way = self.stacks.of(set).at(place).way;
-            self.cleaned(way * self.sets + set)
+            stack.set_dirty(stack.at(place), false);
+            true
         })
     }
 
     /// The place that a new line takes. A dirty line whose turn has come may stay, as if it had been used.
     #[inline]
     fn room(&mut self, set: usize) -> usize {
+        let stack = &mut self.sets[set];
         let mut others = 1..self.ways;
         loop {
-            let stack = self.stacks.of(set);
-            let place = self.policy.room(set, || stack.find(EMPTY, |_| true).map(|stand| stand.place));
-            let (is_dirty, mark) = (is_set(&self.dirty, stack.at(place).way * self.sets + set), stack.mark(place));
-            if !is_dirty || others.next().is_none() || !self.stays() {
+            let place = self.policy.room(set, &|| stack.find(EMPTY, |_| true).map(|way| stack.place_of(way)));
+            if !stack.is_dirty(stack.at(place)) || others.next().is_none() || !self.staying.draw() {
                 return place;
             }
-            self.stacks.of(set).put(place, self.policy.hit(set, place), mark);
+            stack.put(place, self.policy.hit(set, place));
         }
     }
 
-    fn stays(&mut self) -> bool {
-        self.draws += 1;
-        hash(self.draws) >> 40 < self.dirty_stays
-    }
-
     /// Looks a block up, and takes a place for it if it is not there.
-    #[inline]
+    #[inline(always)]
     fn look_up(&mut self, at: Address) -> Found {
-        let (set, sets) = (at.set as usize, self.sets);
-        let (stack, lines) = (self.stacks.of(set), &mut self.lines);
-        if let Some(Stand { place, way }) = stack.find(at.mark, |way| lines[way * sets + set].is(at.block)) {
-            stack.put(place, self.policy.hit(set, place), at.mark);
+        let (set, sets) = (at.set as usize, self.sets.len());
+        let (stack, lines) = (&mut self.sets[set], &mut self.lines);
+        if let Some(way) = stack.find(at.mark, |way| lines[way * sets + set].is(at.block)) {
+            let place = stack.place_of(way);
+            stack.put(place, self.policy.hit(set, place));
             let entry = way * sets + set;
             let line = &mut lines[entry];
             let missing = at.sectors & !line.sectors();
             line.tag |= u64::from(missing) << SECTORS_SHIFT;
-            return Found { entry, missing, ready: line.ready, writes_back: false };
+            return Found { entry: entry as u32, missing, ready: line.ready, writes_back: false };
         }
         let place = self.room(set);
-        let stack = self.stacks.of(set);
-        let entry = stack.at(place).way * sets + set;
-        stack.put(place, self.policy.filled(set, place), at.mark);
-        self.lines[entry] = Line::new(at);
+        let stack = &mut self.sets[set];
+        let way = stack.at(place);
+        stack.put(place, self.policy.filled(set, place));
+        stack.mark(way, at.mark);
         // What is driven out is not looked at: its line is far away, and its bit near.
-        let writes_back = self.cleaned(entry);
-        Found { entry, missing: at.sectors, ready: Time::ZERO, writes_back }
+        let writes_back = stack.is_dirty(way);
+        stack.set_dirty(way, false);
+        let entry = way * sets + set;
+        self.lines[entry] = Line::new(at);
+        Found { entry: entry as u32, missing: at.sectors, ready: Time::ZERO, writes_back }
     }
 
-    /// What was written is kept: where, and how many blocks this has written back.
+    /// What was written is kept: in which entry, and how many blocks this has written back.
     fn put(&mut self, at: Address, now: Time) -> (usize, u64) {
         let found = self.look_up(at);
-        let ready = &mut self.lines[found.entry].ready;
+        let entry = found.entry as usize;
+        let ready = &mut self.lines[entry].ready;
         *ready = (*ready).max(now);
-        (found.entry, u64::from(found.writes_back))
+        (entry, u64::from(found.writes_back))
     }
 
     /// Drops a block, if it is there.
     fn drop_copy(&mut self, at: Address) {
-        let (set, sets) = (at.set as usize, self.sets);
-        let (stack, lines) = (self.stacks.of(set), &self.lines);
-        if let Some(Stand { place, way }) = stack.find(at.mark, |way| lines[way * sets + set].is(at.block)) {
-            stack.put(place, self.policy.dropped(set, place), EMPTY);
-            self.cleaned(way * sets + set);
+        let (set, sets) = (at.set as usize, self.sets.len());
+        let (stack, lines) = (&mut self.sets[set], &self.lines);
+        if let Some(way) = stack.find(at.mark, |way| lines[way * sets + set].is(at.block)) {
+            let place = stack.place_of(way);
+            stack.put(place, self.policy.dropped(set, place));
+            stack.mark(way, EMPTY);
+            stack.set_dirty(way, false);
         }
     }
 }
 
-/// Whether the bit of an entry is set.
-#[inline]
-fn is_set(bits: &[u64], entry: usize) -> bool {
-    bits[entry / 64] >> (entry % 64) & 1 == 1
-}
-
-impl Cache {
-    /// An empty cache whose random choices, if it makes any, follow from `seed`.
-    pub(crate) fn new(l2: &L2, geometry: &Geometry, seed: u64) -> Self {
-        let part = |part| Part::new(l2, geometry.sets(), seed, part);
+impl<S: Stack, P: Replacement> Parts<S, P> {
+    fn new(l2: &L2, sets: usize, seed: u64) -> Self {
+        let part = |part| Part::new(l2, sets, seed, part);
         Self { parts: (0..usize::from(l2.halves)).map(part).collect(), most_dirty: l2.dirty_ways }
     }
+}
 
-    /// Looks a block up in one part, and takes a place for it if it is not there.
-    #[inline]
-    pub(crate) fn look_up(&mut self, part: usize, at: Address) -> Found {
+impl<S: Stack, P: Replacement> Lookups for Parts<S, P> {
+    #[inline(always)]
+    fn look_up(&mut self, part: usize, at: Address) -> Found {
         self.parts[part].look_up(at)
     }
 
-    /// A block's data comes at `ready`.
     #[inline]
-    pub(crate) fn filled(&mut self, part: usize, entry: usize, ready: Time) {
-        self.parts[part].lines[entry].ready = ready;
+    fn filled(&mut self, part: usize, entry: u32, ready: Time) {
+        self.parts[part].lines[entry as usize].ready = ready;
+    }
+}
+
+impl<S: Stack, P: Replacement> Cache for Parts<S, P> {
+    fn load(&mut self, load: &Load<'_>, coalescer: &mut Coalescer, moved: &mut Moved, log: Option<Log<'_>>) {
+        blocks::load(self, load, Some(coalescer), moved, log);
     }
 
-    /// A block is written to through `part`: it is kept at home and there, and other copies are dropped. It is `dirty` if DRAM
-    /// is to have it only later. How many blocks this has written back: those that it drove out, and of a set with too many
-    /// dirty ones the oldest.
-    #[inline]
-    pub(crate) fn write(&mut self, part: usize, at: Address, now: Time, dirty: bool) -> u64 {
+    fn write(&mut self, part: usize, at: Address, now: Time, dirty: bool) -> u64 {
         let home = usize::from(at.home);
         for (other, copies) in self.parts.iter_mut().enumerate() {
             if other != home && other != part {
@@ -207,12 +240,14 @@ impl Cache {
         if part != home {
             written_back += self.parts[part].put(at, now).1;
         }
-        let (entry, driven_out) = self.parts[home].put(at, now);
+        let part = &mut self.parts[home];
+        let (entry, driven_out) = part.put(at, now);
         written_back += driven_out;
         if dirty {
-            let part = &mut self.parts[home];
-            part.dirty[entry / 64] |= 1 << (entry % 64);
-            written_back += u64::from(part.clean_one(at.set as usize, self.most_dirty));
+            let set = at.set as usize;
+            let way = entry / part.sets.len();
+            part.sets[set].set_dirty(way, true);
+            written_back += u64::from(part.clean_one(set, self.most_dirty));
         }
         written_back
     }

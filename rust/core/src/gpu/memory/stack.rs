@@ -1,188 +1,226 @@
-//! The ways of sets, each set's in an order: a stack in which what is used moves to another place.
+//! The ways of a set, in an order: a stack in which what is used moves to another place.
 //!
 //! Of each way a set keeps a mark, a byte that says what its line can be. A lookup compares all of them at once and looks at
-//! the lines themselves only where these agree: of a set that lies in no near cache of the host, it reads little. The marks
-//! and the ways stand in their order, as bytes and half bytes of one word each, so that to move one is a few shifts.
+//! the lines themselves only where these agree: of a set that lies in no near cache of the host, it reads little. Marks and
+//! order are a few words, so that a lookup is a few shifts.
+
+use std::fmt::Debug;
 
 use super::lanes;
 
-/// The stacks of all sets.
-#[derive(Debug)]
-pub(crate) enum Stacks {
-    /// Of up to [`PACKED`] ways.
-    Packed(Vec<Packed>),
-    /// Of any number: marks and ways, a byte each.
-    Wide { ways: usize, marks: Vec<u8>, order: Vec<u8> },
-}
-
-/// The most ways of a stack in two words.
-const PACKED: usize = 16;
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Packed {
-    marks: u128,
-    order: u64,
-}
-
 /// The mark of a way that holds nothing.
 pub(crate) const EMPTY: u8 = 0;
-/// The mark of places that a stack does not have.
-const NO_PLACE: u8 = 255;
-
+/// The mark of ways that a set does not have.
+const NO_WAY: u8 = 255;
 /// Marks of lines are from 1 to this.
 pub(crate) const LAST_MARK: u8 = 254;
 
-/// A way, and the place at which it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stand {
-    pub(crate) place: usize,
-    pub(crate) way: usize,
+/// The marks of so many ways, or of fewer; a multiple of eight.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Marks<const WAYS: usize>([u8; WAYS]);
+
+impl<const WAYS: usize> Marks<WAYS> {
+    pub(crate) fn new(ways: usize) -> Self {
+        Self(std::array::from_fn(|way| if way < ways { EMPTY } else { NO_WAY }))
+    }
+
+    /// The first way with this mark that is as asked.
+    #[inline]
+    pub(crate) fn find(&self, mark: u8, is_it: impl Fn(usize) -> bool) -> Option<usize> {
+        for (i, &word) in self.0.as_chunks().0.iter().enumerate() {
+            let mut found = lanes::equal(u64::from_le_bytes(word), mark);
+            while found != 0 {
+                let way = 8 * i + lanes::first(found);
+                if is_it(way) {
+                    return Some(way);
+                }
+                found &= found - 1;
+            }
+        }
+        None
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, way: usize, mark: u8) {
+        self.0[way % WAYS] = mark;
+    }
 }
 
-/// Of each place the bytes, and the half bytes, that stand before it.
-const BYTES_BEFORE: [u128; PACKED + 1] = {
-    let mut before = [u128::MAX; PACKED + 1];
-    let mut place = 0;
-    while place < PACKED {
-        before[place] = (1 << (8 * place)) - 1;
-        place += 1;
+/// The most ways that an [`Order`] has.
+const MOST: usize = 16;
+/// Each half byte of a word.
+const HALVES: u64 = 0x1111_1111_1111_1111;
+
+/// Ways by their places, half a byte each, the first place lowest.
+#[derive(Clone, Copy, Debug)]
+struct Order(u64);
+
+impl Order {
+    /// All ways that there can be, the first one first; who has fewer uses the places before theirs.
+    fn new() -> Self {
+        Self((0..MOST as u64).fold(0, |order, way| order | way << (4 * way)))
     }
-    before
-};
-const HALVES_BEFORE: [u64; PACKED + 1] = {
-    let mut before = [u64::MAX; PACKED + 1];
-    let mut place = 0;
-    while place < PACKED {
-        before[place] = (1 << (4 * place)) - 1;
-        place += 1;
+
+    /// The way at a place.
+    #[inline]
+    fn at(self, place: usize) -> usize {
+        (self.0 >> (4 * place)) as usize % MOST
     }
-    before
-};
+
+    /// The place of a way.
+    #[inline]
+    fn place_of(self, way: usize) -> usize {
+        // Of the half bytes that are zero in this, the lowest borrows first.
+        let other = self.0 ^ (way as u64 * HALVES);
+        let found = other.wrapping_sub(HALVES) & !other & (8 * HALVES);
+        found.trailing_zeros() as usize / 4
+    }
+
+    /// Moves who stands at `from` to `to`; those between move by one place.
+    #[inline]
+    fn put(&mut self, from: usize, to: usize) {
+        let before = |place: usize| (1_u64 << (4 * place)) - 1;
+        let way = self.at(from) as u64;
+        let others = self.0 & before(from) | self.0 >> 4 & !before(from);
+        self.0 = others & before(to) | (others & !before(to)) << 4 | way << (4 * to);
+    }
+}
+
+/// The ways of one set of L2: their marks, their order, and which of them are dirty.
+pub(crate) trait Stack: Clone + Debug {
+    /// So many ways, all empty; the first one stands first.
+    fn new(ways: usize) -> Self;
+
+    /// The first way with this mark that is as asked.
+    fn find(&self, mark: u8, is_it: impl Fn(usize) -> bool) -> Option<usize>;
+
+    /// The way at a place.
+    fn at(&self, place: usize) -> usize;
+
+    /// The place of a way.
+    fn place_of(&self, way: usize) -> usize;
+
+    /// Moves the way that stands at `from` to the place `to`; those between move by one place.
+    fn put(&mut self, from: usize, to: usize);
+
+    fn mark(&mut self, way: usize, mark: u8);
+
+    /// Whether DRAM does not have yet what was written to the line of a way.
+    fn is_dirty(&self, way: usize) -> bool;
+
+    fn set_dirty(&mut self, way: usize, dirty: bool);
+
+    /// How many ways are dirty.
+    fn dirty(&self) -> u32;
+}
+
+/// A set of at most [`Packed::WAYS`] ways, in one piece that is read at once.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
+pub(crate) struct Packed {
+    marks: Marks<{ MOST }>,
+    order: Order,
+    /// A bit a way.
+    dirty: u16,
+}
 
 impl Packed {
-    /// See [`Stack::put`].
-    #[inline(never)]
-    fn put(&mut self, from: usize, to: usize, mark: u8) {
-        let Self { marks, order } = *self;
-        let way = order >> (4 * from) & 15;
-        // What moves by one place stays within these bounds.
-        let (first, end) = (from.min(to), from.max(to) + 1);
-        let (bytes, halves) = (BYTES_BEFORE[end] & !BYTES_BEFORE[first], HALVES_BEFORE[end] & !HALVES_BEFORE[first]);
-        let (by_byte, by_half) = if to <= from { (marks << 8, order << 4) } else { (marks >> 8, order >> 4) };
-        let (byte, half) = (BYTES_BEFORE[to + 1] & !BYTES_BEFORE[to], HALVES_BEFORE[to + 1] & !HALVES_BEFORE[to]);
-        self.marks = marks & !bytes | by_byte & bytes & !byte | u128::from(mark) << (8 * to);
-        self.order = order & !halves | by_half & halves & !half | way << (4 * to);
+    pub(crate) const WAYS: usize = MOST;
+}
+
+impl Stack for Packed {
+    fn new(ways: usize) -> Self {
+        Self { marks: Marks::new(ways), order: Order::new(), dirty: 0 }
     }
 
-    /// The same for the first place.
     #[inline]
-    fn raise(&mut self, from: usize, mark: u8) {
-        let Self { marks, order } = *self;
-        let (bytes, halves) = (BYTES_BEFORE[from + 1], HALVES_BEFORE[from + 1]);
-        self.marks = marks & !bytes | marks << 8 & bytes | u128::from(mark);
-        self.order = order & !halves | order << 4 & halves | order >> (4 * from) & 15;
+    fn find(&self, mark: u8, is_it: impl Fn(usize) -> bool) -> Option<usize> {
+        self.marks.find(mark, is_it)
+    }
+
+    #[inline]
+    fn at(&self, place: usize) -> usize {
+        self.order.at(place)
+    }
+
+    #[inline]
+    fn place_of(&self, way: usize) -> usize {
+        self.order.place_of(way)
+    }
+
+    #[inline]
+    fn put(&mut self, from: usize, to: usize) {
+        self.order.put(from, to);
+    }
+
+    #[inline]
+    fn mark(&mut self, way: usize, mark: u8) {
+        self.marks.set(way, mark);
+    }
+
+    #[inline]
+    fn is_dirty(&self, way: usize) -> bool {
+        self.dirty >> way & 1 == 1
+    }
+
+    #[inline]
+    fn set_dirty(&mut self, way: usize, dirty: bool) {
+        self.dirty = self.dirty & !(1 << way) | u16::from(dirty) << way;
+    }
+
+    #[inline]
+    fn dirty(&self) -> u32 {
+        self.dirty.count_ones()
     }
 }
 
-impl Stacks {
-    /// So many, empty; the first way stands first.
-    pub(crate) fn new(sets: usize, ways: usize) -> Self {
-        if ways > PACKED {
-            let order: Vec<u8> = (0..ways).map(|way| way as u8).collect();
-            return Self::Wide { ways, marks: vec![EMPTY; sets * ways], order: order.repeat(sets) };
-        }
-        let marks = std::array::from_fn(|place| if place < ways { EMPTY } else { NO_PLACE });
-        let order = (0..PACKED as u64).fold(0, |order, way| order | way << (4 * way));
-        Self::Packed(vec![Packed { marks: u128::from_le_bytes(marks), order }; sets])
-    }
-
-    /// The stack of one set.
-    #[inline]
-    pub(crate) fn of(&mut self, set: usize) -> Stack<'_> {
-        match self {
-            Self::Packed(stacks) => Stack::Packed(&mut stacks[set]),
-            Self::Wide { ways, marks, order } => {
-                let ways = set * *ways..(set + 1) * *ways;
-                Stack::Wide { marks: &mut marks[ways.clone()], order: &mut order[ways] }
-            }
-        }
-    }
+/// A set of any number of ways.
+#[derive(Clone, Debug)]
+pub(crate) struct Wide {
+    marks: Vec<u8>,
+    order: Vec<usize>,
+    dirty: Vec<bool>,
 }
 
-/// The stack of one set.
-#[derive(Debug)]
-pub(crate) enum Stack<'a> {
-    Packed(&'a mut Packed),
-    Wide { marks: &'a mut [u8], order: &'a mut [u8] },
-}
+impl Stack for Wide {
+    fn new(ways: usize) -> Self {
+        Self { marks: vec![EMPTY; ways], order: (0..ways).collect(), dirty: vec![false; ways] }
+    }
 
-impl Stack<'_> {
-    /// The first with this mark whose way is as asked.
-    #[inline]
-    pub(crate) fn find(&self, mark: u8, is_it: impl Fn(usize) -> bool) -> Option<Stand> {
-        match self {
-            Self::Packed(stack) => {
-                let Packed { marks, order } = **stack;
-                for (first, word) in [(0, marks as u64), (8, (marks >> 64) as u64)] {
-                    let mut found = lanes::equal(word, mark);
-                    while found != 0 {
-                        let place = first + lanes::first(found);
-                        let way = (order >> (4 * place)) as usize % PACKED;
-                        if is_it(way) {
-                            return Some(Stand { place, way });
-                        }
-                        found &= found - 1;
-                    }
-                }
-                None
-            }
-            Self::Wide { marks, order } => {
-                let stands = order.iter().enumerate().map(|(place, &way)| Stand { place, way: usize::from(way) });
-                stands.filter(|stand| marks[stand.place] == mark).find(|stand| is_it(stand.way))
-            }
+    fn find(&self, mark: u8, is_it: impl Fn(usize) -> bool) -> Option<usize> {
+        (0..self.marks.len()).find(|&way| self.marks[way] == mark && is_it(way))
+    }
+
+    fn at(&self, place: usize) -> usize {
+        self.order[place]
+    }
+
+    fn place_of(&self, way: usize) -> usize {
+        self.order.iter().position(|&other| other == way).expect("each way has a place")
+    }
+
+    fn put(&mut self, from: usize, to: usize) {
+        if to <= from {
+            self.order[to..=from].rotate_right(1);
+        } else {
+            self.order[from..=to].rotate_left(1);
         }
     }
 
-    /// Who stands at a place.
-    #[inline]
-    pub(crate) fn at(&self, place: usize) -> Stand {
-        let way = match self {
-            Self::Packed(stack) => (stack.order >> (4 * place)) as usize % PACKED,
-            Self::Wide { order, .. } => usize::from(order[place]),
-        };
-        Stand { place, way }
+    fn mark(&mut self, way: usize, mark: u8) {
+        self.marks[way] = mark;
     }
 
-    /// The mark of who stands at a place.
-    #[inline]
-    pub(crate) fn mark(&self, place: usize) -> u8 {
-        match self {
-            Self::Packed(stack) => (stack.marks >> (8 * place)) as u8,
-            Self::Wide { marks, .. } => marks[place],
-        }
+    fn is_dirty(&self, way: usize) -> bool {
+        self.dirty[way]
     }
 
-    /// Moves the way that stands at `from` to the place `to`, with this mark; those between move by one place.
-    #[inline]
-    pub(crate) fn put(self, from: usize, to: usize, mark: u8) {
-        match self {
-            Self::Packed(stack) if to == 0 => stack.raise(from, mark),
-            Self::Packed(stack) => stack.put(from, to, mark),
-            Self::Wide { marks, order } => put_wide(marks, order, from, to, mark),
-        }
+    fn set_dirty(&mut self, way: usize, dirty: bool) {
+        self.dirty[way] = dirty;
     }
-}
 
-#[cold]
-#[inline(never)]
-fn put_wide(marks: &mut [u8], order: &mut [u8], from: usize, to: usize, mark: u8) {
-    marks[from] = mark;
-    if to <= from {
-        marks[to..=from].rotate_right(1);
-        order[to..=from].rotate_right(1);
-    } else {
-        marks[from..=to].rotate_left(1);
-        order[from..=to].rotate_left(1);
+    fn dirty(&self) -> u32 {
+        self.dirty.iter().map(|&dirty| u32::from(dirty)).sum()
     }
 }
 
@@ -192,33 +230,39 @@ mod tests {
 
     use super::*;
 
+    /// A set beside a list of the same ways from which one is taken and put elsewhere.
+    fn goes_as_a_list_does<S: Stack>(ways: usize, moves: &[(u16, u16, u8)]) -> Result<(), TestCaseError> {
+        let mut set = S::new(ways);
+        let mut list: Vec<(usize, u8, bool)> = (0..ways).map(|way| (way, EMPTY, false)).collect();
+        for &(from, to, mark) in moves {
+            let (from, to) = (usize::from(from) % ways, usize::from(to) % ways);
+            let way = set.at(from);
+            set.put(from, to);
+            set.mark(way, mark);
+            set.set_dirty(way, mark % 2 == 1);
+            list.remove(from);
+            list.insert(to, (way, mark, mark % 2 == 1));
+            for (place, &(way, mark, dirty)) in list.iter().enumerate() {
+                prop_assert_eq!((set.at(place), set.place_of(way), set.is_dirty(way)), (way, place, dirty));
+                prop_assert_eq!(set.find(mark, |other| other == way), Some(way));
+            }
+            prop_assert_eq!(set.dirty() as usize, list.iter().filter(|(.., dirty)| *dirty).count());
+            for mark in (0..5).chain([LAST_MARK]) {
+                let first = list.iter().filter(|&&(_, other, _)| other == mark).map(|&(way, ..)| way).min();
+                prop_assert_eq!(set.find(mark, |_| true), first);
+            }
+        }
+        Ok(())
+    }
+
     proptest! {
-        /// Marks and ways move together, others keep their order, and neighbouring sets stay as they are.
+        /// Others keep their order, whatever moves, and each way its mark.
         #[test]
-        fn stacks_are_lists_from_which_one_is_taken_and_put_elsewhere(
+        fn a_set_is_a_list_from_which_one_is_taken_and_put_elsewhere(
             ways in 1..40_usize, moves in prop::collection::vec((any::<u16>(), any::<u16>(), 1..4_u8), 0..60),
         ) {
-            let mut stacks = Stacks::new(3, ways);
-            let mut list: Vec<(usize, u8)> = (0..ways).map(|way| (way, EMPTY)).collect();
-            for (from, to, mark) in moves {
-                let (from, to) = (usize::from(from) % ways, usize::from(to) % ways);
-                stacks.of(1).put(from, to, mark);
-                let (way, _) = list.remove(from);
-                list.insert(to, (way, mark));
-                for (place, &(way, mark)) in list.iter().enumerate() {
-                    let stand = Stand { place, way };
-                    prop_assert_eq!(stacks.of(1).at(place), stand);
-                    prop_assert_eq!(stacks.of(1).find(mark, |other| other == way), Some(stand));
-                }
-                for mark in 0..5 {
-                    let place = list.iter().position(|&(_, other)| other == mark);
-                    prop_assert_eq!(stacks.of(1).find(mark, |_| true).map(|stand| stand.place), place);
-                }
-            }
-            for set in [0, 2] {
-                prop_assert!((0..ways).all(|place| stacks.of(set).at(place).way == place));
-                prop_assert!((1..=LAST_MARK).all(|mark| stacks.of(set).find(mark, |_| true).is_none()));
-            }
+            goes_as_a_list_does::<Wide>(ways, &moves)?;
+            goes_as_a_list_does::<Packed>(1 + ways % Packed::WAYS, &moves)?;
         }
     }
 }

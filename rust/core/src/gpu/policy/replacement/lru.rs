@@ -1,6 +1,7 @@
 //! The line that was used least recently makes room.
 
 use super::Replacement;
+use crate::device::L2;
 
 /// Lines stand in the order of their last use.
 #[derive(Debug)]
@@ -8,13 +9,11 @@ pub(crate) struct Lru {
     last: usize,
 }
 
-impl Lru {
-    pub(super) fn new(ways: usize) -> Self {
-        Self { last: ways - 1 }
-    }
-}
-
 impl Replacement for Lru {
+    fn new(l2: &L2, _sets: usize, _seed: u64, _part: usize) -> Self {
+        Self { last: l2.ways as usize - 1 }
+    }
+
     #[inline]
     fn hit(&mut self, _set: usize, _place: usize) -> usize {
         0
@@ -32,6 +31,11 @@ impl Replacement for Lru {
     #[inline]
     fn victim(&mut self, _set: usize) -> usize {
         self.last
+    }
+
+    #[inline]
+    fn room(&mut self, set: usize, _empty: &dyn Fn() -> Option<usize>) -> usize {
+        self.victim(set)
     }
 
     fn age(&self, _set: usize, place: usize) -> usize {

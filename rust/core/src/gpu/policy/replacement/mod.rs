@@ -9,14 +9,21 @@ mod not_recently_used;
 mod protected;
 mod random;
 
-use crate::device::{L2, Replacement as Named};
-use lru::Lru;
-use not_recently_used::NotRecentlyUsed;
-use protected::Protected;
-use random::Random;
+use std::fmt::Debug;
+
+use crate::device::L2;
+pub(crate) use lru::Lru;
+pub(crate) use not_recently_used::NotRecentlyUsed;
+pub(crate) use protected::Protected;
+pub(crate) use random::Random;
 
 /// Which line of a set makes room. Lines are told by the place at which they stand.
-pub(crate) trait Replacement {
+pub(crate) trait Replacement: Debug {
+    /// For so many sets of a device's L2; `part` numbers the streams of random choices under the run's `seed`.
+    fn new(l2: &L2, sets: usize, seed: u64, part: usize) -> Self
+    where
+        Self: Sized;
+
     /// A lookup found this line: where it moves.
     fn hit(&mut self, set: usize, place: usize) -> usize;
 
@@ -29,80 +36,14 @@ pub(crate) trait Replacement {
     /// The line that makes room, in a set that is full.
     fn victim(&mut self, set: usize) -> usize;
 
+    /// The place that a new line takes: the first `empty` one, or that of the line that makes room. Where empty ways stand
+    /// last, these are the same.
+    fn room(&mut self, set: usize, empty: &dyn Fn() -> Option<usize>) -> usize {
+        empty().unwrap_or_else(|| self.victim(set))
+    }
+
     /// Of two lines, the one with the higher number makes room first.
     fn age(&self, set: usize, place: usize) -> usize;
-}
-
-/// The policy of a device: told apart once a call, by a branch that always goes the same way.
-#[derive(Debug)]
-pub(crate) enum Policy {
-    Lru(Lru),
-    NotRecentlyUsed(NotRecentlyUsed),
-    Random(Random),
-    Protected(Protected),
-}
-
-impl Policy {
-    /// The device's policy for so many sets; `part` numbers the streams of random choices under the run's `seed`.
-    pub(crate) fn new(l2: &L2, sets: usize, seed: u64, part: usize) -> Self {
-        let ways = l2.ways as usize;
-        match l2.replacement {
-            Named::Lru => Self::Lru(Lru::new(ways)),
-            Named::NotRecentlyUsed => Self::NotRecentlyUsed(NotRecentlyUsed::new(sets, ways)),
-            Named::Random => Self::Random(Random::new(ways, seed, part)),
-            Named::Protected => Self::Protected(Protected::new(sets, ways, l2.protected_ways as usize)),
-        }
-    }
-
-    /// The place that a new line takes: that of the first empty way, or of the line that makes room.
-    #[inline]
-    pub(crate) fn room(&mut self, set: usize, empty: impl FnOnce() -> Option<usize>) -> usize {
-        match self {
-            // Empty ways stand last: the one that makes room is empty if any is.
-            Self::Lru(policy) => policy.victim(set),
-            Self::Protected(policy) => policy.victim(set),
-            Self::NotRecentlyUsed(policy) => empty().unwrap_or_else(|| policy.victim(set)),
-            Self::Random(policy) => empty().unwrap_or_else(|| policy.victim(set)),
-        }
-    }
-}
-
-macro_rules! of_each {
-    ($policy:expr, $each:ident => $call:expr) => {
-        match $policy {
-            Policy::Lru($each) => $call,
-            Policy::NotRecentlyUsed($each) => $call,
-            Policy::Random($each) => $call,
-            Policy::Protected($each) => $call,
-        }
-    };
-}
-
-impl Replacement for Policy {
-    #[inline]
-    fn hit(&mut self, set: usize, place: usize) -> usize {
-        of_each!(self, policy => policy.hit(set, place))
-    }
-
-    #[inline]
-    fn filled(&mut self, set: usize, place: usize) -> usize {
-        of_each!(self, policy => policy.filled(set, place))
-    }
-
-    #[inline]
-    fn dropped(&mut self, set: usize, place: usize) -> usize {
-        of_each!(self, policy => policy.dropped(set, place))
-    }
-
-    #[inline]
-    fn victim(&mut self, set: usize) -> usize {
-        of_each!(self, policy => policy.victim(set))
-    }
-
-    #[inline]
-    fn age(&self, set: usize, place: usize) -> usize {
-        of_each!(self, policy => policy.age(set, place))
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A line that was not used since all others of its set were makes room: a bit a line stands for LRU's order.
 
 use super::Replacement;
+use crate::device::L2;
 
 /// Lines stay where they are.
 #[derive(Debug)]
@@ -11,10 +12,6 @@ pub(crate) struct NotRecentlyUsed {
 }
 
 impl NotRecentlyUsed {
-    pub(super) fn new(sets: usize, ways: usize) -> Self {
-        Self { used: vec![false; sets * ways], ways }
-    }
-
     /// When all lines of a set have been used, only the last one has.
     #[inline]
     fn use_of(&mut self, set: usize, place: usize) {
@@ -28,6 +25,11 @@ impl NotRecentlyUsed {
 }
 
 impl Replacement for NotRecentlyUsed {
+    fn new(l2: &L2, sets: usize, _seed: u64, _part: usize) -> Self {
+        let ways = l2.ways as usize;
+        Self { used: vec![false; sets * ways], ways }
+    }
+
     #[inline]
     fn hit(&mut self, set: usize, place: usize) -> usize {
         self.use_of(set, place);

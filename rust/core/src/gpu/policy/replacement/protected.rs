@@ -5,6 +5,7 @@
 //! with the others, first among them. A stream of lines that are used once drives out no protected one.
 
 use super::Replacement;
+use crate::device::L2;
 
 /// Lines stand in the order of their last use, the protected ones of a set first.
 #[derive(Debug)]
@@ -15,13 +16,11 @@ pub(crate) struct Protected {
     last: usize,
 }
 
-impl Protected {
-    pub(super) fn new(sets: usize, ways: usize, most: usize) -> Self {
-        Self { protected: vec![0; sets], most: most as u8, last: ways - 1 }
-    }
-}
-
 impl Replacement for Protected {
+    fn new(l2: &L2, sets: usize, _seed: u64, _part: usize) -> Self {
+        Self { protected: vec![0; sets], most: l2.protected_ways as u8, last: l2.ways as usize - 1 }
+    }
+
     #[inline]
     fn hit(&mut self, set: usize, place: usize) -> usize {
         let protected = &mut self.protected[set];
@@ -45,6 +44,11 @@ impl Replacement for Protected {
     #[inline]
     fn victim(&mut self, _set: usize) -> usize {
         self.last
+    }
+
+    #[inline]
+    fn room(&mut self, set: usize, _empty: &dyn Fn() -> Option<usize>) -> usize {
+        self.victim(set)
     }
 
     fn age(&self, _set: usize, place: usize) -> usize {

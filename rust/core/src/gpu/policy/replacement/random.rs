@@ -4,6 +4,7 @@ use rand_core::Rng;
 use rand_pcg::Pcg64;
 
 use super::Replacement;
+use crate::device::L2;
 use crate::engine::rng;
 
 /// Lines stay where they are.
@@ -13,14 +14,12 @@ pub(crate) struct Random {
     ways: u64,
 }
 
-impl Random {
-    /// The choices of one part of the cache: a random stream of their own.
-    pub(super) fn new(ways: usize, seed: u64, part: usize) -> Self {
-        Self { draws: rng::stream(seed, "cache replacement", part as u64), ways: ways as u64 }
-    }
-}
-
 impl Replacement for Random {
+    /// The choices of one part of the cache: a random stream of their own.
+    fn new(l2: &L2, _sets: usize, seed: u64, part: usize) -> Self {
+        Self { draws: rng::stream(seed, "cache replacement", part as u64), ways: l2.ways.into() }
+    }
+
     #[inline]
     fn hit(&mut self, _set: usize, place: usize) -> usize {
         place

@@ -3,13 +3,22 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::device::catalogue;
+use crate::device::{Replacement as Named, catalogue};
+
+fn policy(l2: &L2, sets: usize, seed: u64, part: usize) -> Box<dyn Replacement> {
+    match l2.replacement {
+        Named::Lru => Box::new(Lru::new(l2, sets, seed, part)),
+        Named::NotRecentlyUsed => Box::new(NotRecentlyUsed::new(l2, sets, seed, part)),
+        Named::Random => Box::new(Random::new(l2, sets, seed, part)),
+        Named::Protected => Box::new(Protected::new(l2, sets, seed, part)),
+    }
+}
 
 /// A set as the cache uses it: empty ways first, then the policy's.
 struct Set {
     /// As they stand.
     lines: Vec<Option<u8>>,
-    policy: Policy,
+    policy: Box<dyn Replacement>,
 }
 
 impl Set {
@@ -17,7 +26,7 @@ impl Set {
         let mut l2 = catalogue::device("h200").unwrap().l2;
         (l2.replacement, l2.ways, l2.protected_ways) = (named, ways, protected_ways);
         // The second set of three: the others show that nothing else is touched.
-        Self { lines: vec![None; ways as usize], policy: Policy::new(&l2, 3, 5, 0) }
+        Self { lines: vec![None; ways as usize], policy: policy(&l2, 3, 5, 0) }
     }
 
     fn put(&mut self, from: usize, to: usize, line: Option<u8>) {
@@ -36,7 +45,7 @@ impl Set {
             (place, self.policy.hit(1, place))
         } else {
             let empty = self.place_of(None);
-            let place = self.policy.room(1, || empty);
+            let place = self.policy.room(1, &|| empty);
             assert!(empty.is_none() || self.lines[place].is_none(), "a line makes room beside an empty way");
             (place, self.policy.filled(1, place))
         };
@@ -116,9 +125,9 @@ fn a_stream_drives_out_no_line_that_was_found_again() {
 #[test]
 fn random_choices_fall_on_every_way_alike_and_are_the_same_for_a_seed() {
     let mut l2 = catalogue::device("h200").unwrap().l2;
-    (l2.replacement, l2.ways) = (Named::Random, 12);
+    l2.ways = 12;
     let draws = |seed, part| -> Vec<usize> {
-        let mut policy = Policy::new(&l2, 1, seed, part);
+        let mut policy = Random::new(&l2, 1, seed, part);
         (0..12_000).map(|_| policy.victim(0)).collect()
     };
     let mut found = [0; 12];
