@@ -78,29 +78,20 @@ impl Staying {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Line {
-    /// The block, and above it which of its sectors are there, or on their way.
-    tag: u64,
-    /// When its data has come.
-    ready: Time,
+/// A line: its block, and above it which of its sectors are there or on their way; and when its data has come. Of words that are
+/// zero at first a host has pages only where they are used.
+type Line = [u64; 2];
+const TAG: usize = 0;
+const READY: usize = 1;
+
+#[inline]
+fn tag(at: Address) -> u64 {
+    at.block | u64::from(at.sectors) << SECTORS_SHIFT
 }
 
-impl Line {
-    #[inline]
-    fn new(at: Address) -> Self {
-        Self { tag: at.block | u64::from(at.sectors) << SECTORS_SHIFT, ready: Time::ZERO }
-    }
-
-    #[inline]
-    fn is(self, block: u64) -> bool {
-        self.tag << 8 == block << 8
-    }
-
-    #[inline]
-    fn sectors(self) -> u8 {
-        (self.tag >> SECTORS_SHIFT) as u8
-    }
+#[inline]
+fn is(line: Line, block: u64) -> bool {
+    line[TAG] << 8 == block << 8
 }
 
 /// What was found in one part.
@@ -122,7 +113,7 @@ impl<S: Stack, P: Replacement> Part<S, P> {
         Self {
             ways,
             sets: vec![S::new(ways); sets],
-            lines: vec![Line { tag: 0, ready: Time::ZERO }; sets * ways],
+            lines: vec![[0; 2]; sets * ways],
             policy: P::new(l2, sets, seed, part),
             staying: Staying { share: (l2.dirty_stays * (1_u32 << 24) as f64) as u64, draws: 0 },
         }
@@ -161,14 +152,14 @@ impl<S: Stack, P: Replacement> Part<S, P> {
     fn look_up(&mut self, at: Address) -> Found {
         let (set, sets) = (at.set as usize, self.sets.len());
         let (stack, lines) = (&mut self.sets[set], &mut self.lines);
-        if let Some(way) = stack.find(at.mark, |way| lines[way * sets + set].is(at.block)) {
+        if let Some(way) = stack.find(at.mark, |way| is(lines[way * sets + set], at.block)) {
             let place = stack.place_of(way);
             stack.put(place, self.policy.hit(set, place));
             let entry = way * sets + set;
             let line = &mut lines[entry];
-            let missing = at.sectors & !line.sectors();
-            line.tag |= u64::from(missing) << SECTORS_SHIFT;
-            return Found { entry: entry as u32, missing, ready: line.ready, writes_back: false };
+            let missing = at.sectors & !(line[TAG] >> SECTORS_SHIFT) as u8;
+            line[TAG] |= u64::from(missing) << SECTORS_SHIFT;
+            return Found { entry: entry as u32, missing, ready: Time(line[READY]), writes_back: false };
         }
         let place = self.room(set);
         let stack = &mut self.sets[set];
@@ -179,7 +170,7 @@ impl<S: Stack, P: Replacement> Part<S, P> {
         let writes_back = stack.is_dirty(way);
         stack.set_dirty(way, false);
         let entry = way * sets + set;
-        self.lines[entry] = Line::new(at);
+        self.lines[entry] = [tag(at), 0];
         Found { entry: entry as u32, missing: at.sectors, ready: Time::ZERO, writes_back }
     }
 
@@ -187,8 +178,8 @@ impl<S: Stack, P: Replacement> Part<S, P> {
     fn put(&mut self, at: Address, now: Time) -> (usize, u64) {
         let found = self.look_up(at);
         let entry = found.entry as usize;
-        let ready = &mut self.lines[entry].ready;
-        *ready = (*ready).max(now);
+        let ready = &mut self.lines[entry][READY];
+        *ready = (*ready).max(now.0);
         (entry, u64::from(found.writes_back))
     }
 
@@ -196,7 +187,7 @@ impl<S: Stack, P: Replacement> Part<S, P> {
     fn drop_copy(&mut self, at: Address) {
         let (set, sets) = (at.set as usize, self.sets.len());
         let (stack, lines) = (&mut self.sets[set], &self.lines);
-        if let Some(way) = stack.find(at.mark, |way| lines[way * sets + set].is(at.block)) {
+        if let Some(way) = stack.find(at.mark, |way| is(lines[way * sets + set], at.block)) {
             let place = stack.place_of(way);
             stack.put(place, self.policy.dropped(set, place));
             stack.mark(way, EMPTY);
@@ -220,7 +211,7 @@ impl<S: Stack, P: Replacement> Lookups for Parts<S, P> {
 
     #[inline]
     fn filled(&mut self, part: usize, entry: u32, ready: Time) {
-        self.parts[part].lines[entry as usize].ready = ready;
+        self.parts[part].lines[entry as usize][READY] = ready.0;
     }
 }
 
