@@ -5,8 +5,8 @@
 //!  port ----> coalescer ----> l2 (the reader's) --fabric--> l2 (home) ---->
 //! ```
 //!
-//! `accesses` is the way of one load or store past all of them, `blocks` that of what it loads. What a CTA moves next is said by its kind of work: a pattern
-//! (here), `tiles`, `streaming`, or `loads` of warp programs.
+//! `accesses` is the way of one load or store past all of them, `blocks` that of what it loads. What a CTA moves next is said
+//! by its kind of work: a pattern (here), `tiles`, `streaming`, or `loads` of warp programs.
 
 mod accesses;
 mod address;
