@@ -19,10 +19,10 @@ const MOST_CYCLES: u64 = 32_000;
 const SHARE: f64 = 0.5;
 const LEAST_MEASURED: u64 = 64_000_000;
 const MOST_MEASURED: u64 = 128_000_000;
-/// When they are all used up, runs that take no more than so many are stepped from the beginning. Longer ones, and those that
+/// When they are all used up, runs that take no more than the least are stepped from the beginning. Longer ones, and those that
 /// ask memory, tell sets apart no more by the order of arrival, by which warps of a CTA have ended, and by small differences in
 /// how many CTAs do the same.
-const STEPPED: f64 = 2.0 * MOST_MEASURED as f64;
+const STEPPED: f64 = LEAST_MEASURED as f64;
 
 /// How some warps of a squad get on beside the others.
 #[derive(Clone, Copy, Debug)]
