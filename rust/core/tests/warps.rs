@@ -341,7 +341,8 @@ fn so_are_nearly_all_under_other_policies() {
 #[test]
 fn a_run_in_which_ever_other_warps_meet_is_stepped_if_that_takes_no_longer() {
     // Unfair policies let each warp get on at its own pace, so that hardly any set comes twice.
-    let program = vec![turns(100, vec![chain(40, 4)]), turns(100, vec![chain(20, 1)])];
+    let program: Vec<Segment> =
+        (1..=6).map(|loops| turns(100, vec![chain(10 * loops, 1 + loops as u32 % 3)])).collect();
     for (sms, stepped) in [(1, true), (132, false)] {
         let device = Device { issue: with(IssuePolicy::OldestFirst).issue, ..scaled(sms) };
         let kernel = kernel(8 * sms as u32, 8, program.clone());

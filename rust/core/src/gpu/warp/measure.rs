@@ -13,8 +13,8 @@ const APART: u64 = 24;
 const WARM_TURNS: u64 = 4;
 const WARM_CYCLES: u64 = 8_000;
 /// Turns of a warp that are measured, on average, and the fewest cycles: more where fewer warps have to be stepped.
-const TURNS: u64 = 24;
-pub(super) const LEAST_CYCLES: u64 = 4_000;
+const TURNS: u64 = 36;
+pub(super) const LEAST_CYCLES: u64 = 6_000;
 const WARP_CYCLES: u64 = 64 * LEAST_CYCLES;
 /// The most cycles are the caller's to say, but no fewer than so many turns take a lone warp: of fewer, a rate and what warps
 /// wait for would depend on where in its turn each of them is when measuring begins.
