@@ -100,6 +100,8 @@ def _flattened(items: Iterable[Node | Graph]) -> list[Node] | None:
 
 def dependent_launches(run: Run) -> Change | None:
     """Let every kernel behind another one of its stream be launched before that has ended."""
+    if not run.device.has_dependent_launch:
+        return None
     changed = 0
 
     def in_order(nodes: Sequence[Node | Graph]) -> list[Node | Graph]:

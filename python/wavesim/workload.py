@@ -321,9 +321,11 @@ class Launch(Editable, Spec):
     Args:
         kernel: what is launched.
         stream: in which stream.
-        at_ns: the host issues it no earlier than this, counted from the start of the run.
+        at_ns: the host issues it no earlier than this, counted from the start of the run; not in
+            a graph, which is issued as a whole.
         dependent: programmatic dependent launch: CTAs may start before the kernel ahead of it in
-            the stream has ended.
+            the stream has ended. NVIDIA's devices have it from compute capability 9.0 on; it is
+            simulated on any.
         trigger: its CTAs let the dependent launch behind it go as soon as they start.
     """
 

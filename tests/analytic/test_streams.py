@@ -101,3 +101,9 @@ def test_loops_of_tiny_kernels_cost_least_in_a_graph_and_most_with_a_grid_barrie
     }
     assert 0.5 < us["graph"] < us["stream"] < us["barrier"] < 20
     assert us["stream"] < 6
+
+
+@pytest.mark.parametrize(("name", "offered"), [("h200", True), ("a100-sxm4-80", False)])
+def test_dependent_launches_are_offered_where_the_device_has_them(name, offered):
+    chain = Program([Launch(Kernel(132, work=Duration.constant(ns=5_000)))] * 20)
+    assert ("dependent" in str(wavesim.simulate(name, chain).diagnose())) == offered

@@ -170,3 +170,15 @@ def test_the_table_in_the_docs_is_the_catalogue():
 def test_l2_is_made_of_eight_slices_for_each_memory_controller(name, slices, slice_bytes):
     l2 = wavesim.device(name).l2
     assert (l2.slices, l2.bytes // l2.slices) == (slices, slice_bytes)
+
+
+def test_geforce_tensor_cores_add_up_in_32_bits_at_half_the_rate():
+    for name, teraflops in [
+        ("rtx3090", 71.0),
+        ("rtx4090", 165.2),
+        ("rtx5090", 209.5),
+        ("l4", 121.0),
+    ]:
+        device = wavesim.device(name)
+        rate = device.sms * device.limits.tensor_flops_per_cycle * device.clock.sm_mhz * 1e6
+        assert rate == pytest.approx(teraflops * 1e12, rel=0.02), name

@@ -93,3 +93,9 @@ def test_a_program_of_plain_data_is_the_same_program():
     )
     assert Program.model_validate(program.model_dump(mode="json")) == program
     assert repr(program) == "Program(5 items, 2 launches, 3 streams)"
+
+
+@pytest.mark.parametrize("node", [Launch(KERNEL, at_ns=5.0), Copy(5.0, at_ns=5.0)])
+def test_nodes_of_a_graph_have_no_time_of_their_own(node):
+    with pytest.raises(InvalidInput, match=r"at_ns: nodes of a graph start when those before"):
+        wavesim.simulate("h200", Program([Graph([node])]))

@@ -65,7 +65,7 @@ def in_one_graph(base: Baseline) -> list[dict[str, Any]]:
     trace in which the host needs results from the device cannot be launched like this as a whole.
     """
     rows = []
-    for dependent in (False, True):
+    for dependent in (False, True) if base.device.has_dependent_launch else (False,):
         program = base.plan.program(_scaled(base), base.stamps, one_graph=True, dependent=dependent)
         run = simulate(base.device, program, detail="kernels")
         change = "all launches in one graph" + (", dependent launch" if dependent else "")

@@ -80,6 +80,11 @@ class Device(Spec):
         """The number of SMs (AMD: CUs)."""
         return sum(len(gpc.sms) for gpc in self.topology.gpcs)
 
+    @property
+    def has_dependent_launch(self) -> bool:
+        """Whether a kernel can be launched before the one ahead has ended; came with clusters."""
+        return self.limits.max_cluster > 1
+
     def provenance_of(self, path: str) -> Provenance | None:
         """Say where the number at a path is from: its own entry, or the nearest part's above."""
         while path:

@@ -124,7 +124,8 @@ class Limits(Spec):
     max_nonportable_cluster: Count
     """The largest cluster when the kernel allows non-portable sizes."""
     tensor_flops_per_cycle: Count
-    """What an SM's tensor cores do a cycle: 16-bit operands, no sparsity; a multiply-add is two."""
+    """What an SM's tensor cores do a cycle: 16-bit operands added up in 32 bits, no sparsity; a
+    multiply-add is two."""
     fp32_lanes: Count
     """Multiply-adds of 32-bit floats that an SM does a cycle."""
 

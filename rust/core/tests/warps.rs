@@ -235,6 +235,20 @@ fn a_kernel_beside_another_slows_both_and_each_does_its_work_once() {
 }
 
 #[test]
+fn both_modes_tell_what_warps_wait_for_where_some_are_not_served_for_long() {
+    let device = one_sm();
+    let unit = Segment::Shared { instructions: 8, kind: SharedKind::Load, ways: 8, wait: false };
+    let [rates, exact] = BOTH.map(|issue| {
+        let cycles =
+            of(&device, kernel(8, 8, vec![turns(60, vec![unit.clone(), Segment::Wait])]), issue).warps.cycles[0];
+        let sum: f64 = cycles.iter().sum();
+        cycles.map(|state| state / sum)
+    });
+    assert!(exact[State::MioThrottle as usize] > 0.9, "{exact:?}");
+    assert!(rates.iter().zip(exact).all(|(rate, exact)| (rate - exact).abs() < 0.01), "{rates:?} {exact:?}");
+}
+
+#[test]
 fn runs_repeat_in_both_modes() {
     let device = scaled(8);
     let near = Source::FootprintBytes(1 << 20);

@@ -222,7 +222,11 @@ fn expand(file: &mut Value) -> Result<()> {
         ComputeCapability::Cuda(..) => "CUDA programming guide; NVIDIA/cccl arch_traits.h",
         ComputeCapability::Gfx(_) => "AMD CDNA instruction set manuals; LLVM AMDGPU back end",
     };
-    fields.insert("limits".to_owned(), json(&Limits::of(&capability)?));
+    let limits = object(fields.entry("limits").or_insert_with(|| Value::Object(Map::new())), "limits")?;
+    let Value::Object(usual) = json(&Limits::of(&capability)?) else { unreachable!() };
+    for (key, value) in usual {
+        limits.entry(key).or_insert(value);
+    }
     provenance(fields, "limits", source.to_owned(), Status::Published)?;
     if fields["limits"]["max_cluster"] != 1 {
         let source = "as the H200, where it was measured".to_owned();

@@ -117,7 +117,8 @@ pub struct Limits {
     pub max_cluster: u32,
     /// The largest cluster when the kernel allows non-portable sizes.
     pub max_nonportable_cluster: u32,
-    /// What the tensor cores (AMD: matrix cores) of an SM do a cycle, a multiply-add being two: 16-bit operands, no sparsity.
+    /// What the tensor cores (AMD: matrix cores) of an SM do a cycle, a multiply-add being two: 16-bit operands
+    /// added up in 32 bits, no sparsity.
     pub tensor_flops_per_cycle: u32,
     /// Multiply-adds of 32-bit floats that an SM does a cycle.
     pub fp32_lanes: u32,

@@ -154,7 +154,7 @@ impl Program {
                         let why = format!("the program has {} kernels", self.kernels.len());
                         return Err(Error::invalid(at("launch.kernel"), launch.kernel, why));
                     }
-                    check_at(&at("launch.at_ns"), launch.at_ns)?;
+                    check_at(&at("launch.at_ns"), launch.at_ns, in_graph)?;
                 }
                 Item::Record(record) => {
                     recorded.insert(&record.event);
@@ -167,7 +167,7 @@ impl Program {
                 }
                 Item::Copy(copy) => {
                     copy.duration.validate(&at("copy.duration"))?;
-                    check_at(&at("copy.at_ns"), copy.at_ns)?;
+                    check_at(&at("copy.at_ns"), copy.at_ns, in_graph)?;
                 }
                 Item::Graph(graph) => {
                     if in_graph {
@@ -176,7 +176,7 @@ impl Program {
                     if graph.items.is_empty() {
                         return Err(Error::invalid(at("graph.items"), "[]", "a graph has at least one node"));
                     }
-                    check_at(&at("graph.at_ns"), graph.at_ns)?;
+                    check_at(&at("graph.at_ns"), graph.at_ns, false)?;
                     // What a graph records is known inside that graph only, as in a stream capture.
                     let mut inside = BTreeSet::new();
                     self.validate_items(&graph.items, &at("graph.items"), true, &mut inside)?;
@@ -202,8 +202,13 @@ impl Program {
     }
 }
 
-fn check_at(field: &str, at_ns: Option<f64>) -> Result<()> {
+fn check_at(field: &str, at_ns: Option<f64>, in_graph: bool) -> Result<()> {
     match at_ns {
+        Some(at) if in_graph => Err(Error::invalid(
+            field,
+            at,
+            "nodes of a graph start when those before them end: only the graph has a time",
+        )),
         Some(at) if crate::engine::Time::from_ns(at).is_none() => {
             Err(Error::invalid(field, at, "a time is a number of nanoseconds from 0 to 4.32e15 (50 days)"))
         }

@@ -430,6 +430,19 @@ impl Core {
         self.ctas.iter().flat_map(|cta| &cta.warps).map(|&place| &self.warps[place as usize])
     }
 
+    /// What each warp did up to now, those of the oldest CTA first.
+    pub(super) fn states(&self, programs: &[Vec<Op>]) -> impl Iterator<Item = States> {
+        self.warps().map(|warp| {
+            let throttle = match programs[warp.program as usize][warp.at as usize] {
+                Op::Run { pipe, .. } if pipe != OTHER => State::MathPipeThrottle,
+                Op::Memory { .. } => State::MioThrottle,
+                Op::Barrier => State::Barrier,
+                _ => State::NotSelected,
+            };
+            warp.states_at(self.now, throttle, self.timings.untaken)
+        })
+    }
+
     /// Begins to count turns, instructions and states anew.
     pub(super) fn count_from_here(&mut self) {
         self.warps.iter_mut().for_each(|warp| warp.count_from(self.now));

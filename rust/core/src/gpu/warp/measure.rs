@@ -94,8 +94,13 @@ pub(super) fn measure(blank: &Core, steady: &Steady, squads: &[Squad], most: u64
             look(&core, &mut seen);
         }
     }
-    let stretch =
-        Stretch { core: &core, steady, elapsed: core.now() - from, middle: &seen[seen.len().div_ceil(2) - 1] };
+    let stretch = Stretch {
+        core: &core,
+        steady,
+        elapsed: core.now() - from,
+        states: core.states(code).collect(),
+        middle: &seen[seen.len().div_ceil(2) - 1],
+    };
     let mut warps: Vec<(usize, &Warp)> = core.warps().enumerate().collect();
     for (at, squad) in squads.iter().enumerate() {
         let mut own: Vec<(usize, &Warp)> = Vec::new();
@@ -117,6 +122,8 @@ struct Stretch<'a> {
     core: &'a Core,
     steady: &'a Steady,
     elapsed: u64,
+    /// What each warp did, up to the end.
+    states: Vec<States>,
     /// When and what each warp had issued about half way.
     middle: &'a (u64, Vec<u64>),
 }
@@ -129,8 +136,8 @@ impl Stretch<'_> {
         if self.steady.stands_in[program] {
             alike = alike.max(ROUGHLY_ALIKE);
         }
-        let mut by_rate: Vec<(f64, &Warp)> =
-            warps.iter().map(|&(_, warp)| (warp.rate(self.core.now(), self.elapsed, turn), warp)).collect();
+        let mut by_rate: Vec<(f64, &(usize, &Warp))> =
+            warps.iter().map(|own| (own.1.rate(self.core.now(), self.elapsed, turn), own)).collect();
         by_rate.sort_by(|one, other| one.0.total_cmp(&other.0));
         let mut rest = by_rate.as_slice();
         while let [(slowest, _), ..] = rest {
@@ -141,9 +148,9 @@ impl Stretch<'_> {
             let count = same.len() as f64;
             let turns = (same.iter().map(|(rate, _)| rate).sum::<f64>() / count).max(LEAST_RATE);
             let (mut set, mut states) = (WarpSet::default(), States::default());
-            for (_, warp) in same {
+            for &(_, &(place, warp)) in same {
                 set.insert(warp.id.warp);
-                states.add(&warp.states);
+                states.add(&self.states[place]);
             }
             let varies = self.varies(same, turns, &states);
             let states = shares(states, turns * count * turn as f64, count);
@@ -153,7 +160,7 @@ impl Stretch<'_> {
 
     /// The variance of the time of a turn, if these warps differ by chance. Only loads take by chance more or less; what a warp
     /// loses to others it makes up for when they have ended.
-    fn varies(&self, warps: &[(f64, &Warp)], mean: f64, states: &States) -> f64 {
+    fn varies(&self, warps: &[(f64, &(usize, &Warp))], mean: f64, states: &States) -> f64 {
         if warps.len() < 2 || mean <= LEAST_RATE || states.0[State::LongScoreboard as usize] == 0 {
             return 0.0;
         }

@@ -132,7 +132,24 @@ impl Warp {
     /// Enters what a warp did since it issued last, up to the instruction that it issues now.
     ///
     /// Of the time behind a branch, what passes when it is not taken counts as its fixed latency.
-    pub(super) fn account(&mut self, now: u64, (throttle, (busy, free)): (State, (u64, u64)), untaken: u64) {
+    pub(super) fn account(&mut self, now: u64, throttle: (State, (u64, u64)), untaken: u64) {
+        self.waited(now, throttle, untaken);
+        self.states.0[State::Selected as usize] += 1;
+        self.since = now + 1;
+    }
+
+    /// What it did up to cycle `now`, in which it may still wait for the pipe or queue of its next instruction.
+    pub(super) fn states_at(&self, now: u64, throttle: State, untaken: u64) -> States {
+        if self.since > now {
+            return self.states;
+        }
+        let mut until = self.clone();
+        until.blocks(now, 0);
+        until.waited(now, (throttle, (0, 0)), untaken);
+        until.states
+    }
+
+    fn waited(&mut self, now: u64, (throttle, (busy, free)): (State, (u64, u64)), untaken: u64) {
         let states = &mut self.states;
         let mut from = self.since;
         let mut upto = |until: u64, state: State| {
@@ -151,8 +168,6 @@ impl Warp {
         let throttled = free.min(now).saturating_sub(seized).max(std::mem::take(&mut self.full)).min(now - from);
         states.0[throttle as usize] += throttled;
         states.0[State::NotSelected as usize] += now - from - throttled;
-        states.0[State::Selected as usize] += 1;
-        self.since = now + 1;
     }
 
     /// Begins to count turns, instructions and states anew at cycle `now`.
