@@ -16,6 +16,7 @@ import polars as pl
 
 from wavesim.devices import Device, Occupancy, occupancy
 from wavesim.simulate import simulate
+from wavesim.warps import Arithmetic, Load, Loop, Store, Tensor, Warps
 from wavesim.workload import (
     Access,
     Copy,
@@ -30,7 +31,6 @@ from wavesim.workload import (
     Streaming,
     Tiles,
     Wait,
-    Warps,
 )
 
 if TYPE_CHECKING:
@@ -392,14 +392,14 @@ def faster_tensor_cores(run: Run) -> Change | None:
         "issue.tensor_latency_cycles": 0.5,
     }
     words = "tensor cores of twice the rate"
-    return _on_device(run, words, "tensor cores", numbers, Tiles | Warps)
+    return _on_device(run, words, "tensor cores", numbers, Tiles | Tensor)
 
 
 def faster_arithmetic(run: Run) -> Change | None:
     """Halve the latency of dependent multiply-adds."""
     numbers = {"issue.fma_latency_cycles": 0.5}
     words = "multiply-adds of half the latency"
-    return _on_device(run, words, "arithmetic latency", numbers, Warps)
+    return _on_device(run, words, "arithmetic latency", numbers, Arithmetic)
 
 
 def more_lanes(run: Run) -> Change | None:
@@ -414,10 +414,10 @@ def _on_device(
     words: str,
     limit: str,
     factors: Mapping[str, float],
-    work: type | UnionType = Access | Tiles | Streaming | Warps,
+    work: type | UnionType = Access | Tiles | Streaming | Load | Store,
 ) -> Change | None:
     """The same program on a device whose numbers are multiplied, if it has such work."""
-    if not any(isinstance(launch.kernel.work, work) for launch in run.program.launches()):
+    if not any(_has(launch.kernel.work, work) for launch in run.program.launches()):
         return None
     edits: dict[str, float] = {}
     for path, factor in factors.items():
@@ -427,6 +427,14 @@ def _on_device(
         edits[path] = max(round(value * factor), 1) if whole else value * factor
     device = run.device.edited(edits)
     return Change(words, run.program, run.dispatcher, device=device, limit=limit)
+
+
+def _has(work: object, kinds: type | UnionType) -> bool:
+    if isinstance(work, Warps):
+        return any(_has(segment, kinds) for program in work.programs for segment in program)
+    if isinstance(work, Loop):
+        return any(_has(segment, kinds) for segment in work.body)
+    return isinstance(work, kinds)
 
 
 CHANGES: Mapping[str, tuple[Callable[[Run], Change | None], ...]] = {
