@@ -8,6 +8,9 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
+# What is built goes into the environment of this clone, whichever one is active.
+export VIRTUAL_ENV := $(CURDIR)/.venv
+unexport CONDA_PREFIX
 export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
