@@ -50,7 +50,15 @@ __all__ = [
 Count = Annotated[int, Field(ge=0, lt=2**32), NUMBER]
 """What the engine counts in 32 bits; where its limits are narrower, it says so itself."""
 StreamNumber = Annotated[int, Field(ge=0, lt=2**32), NUMBER]
-StreamKey = Annotated[int, Field(ge=0, lt=2**32)]
+
+
+def _key(value: Any) -> Any:
+    if is_truth(value):
+        raise ValueError("must be a whole number")
+    return value
+
+
+StreamKey = Annotated[int, Field(ge=0, lt=2**32), BeforeValidator(_key)]
 """The same as a key of a mapping, which is text in JSON."""
 
 

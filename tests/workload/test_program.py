@@ -99,3 +99,8 @@ def test_a_program_of_plain_data_is_the_same_program():
 def test_nodes_of_a_graph_have_no_time_of_their_own(node):
     with pytest.raises(InvalidInput, match=r"at_ns: nodes of a graph start when those before"):
         wavesim.simulate("h200", Program([Graph([node])]))
+
+
+def test_a_truth_value_is_no_number_of_a_stream():
+    with pytest.raises(InvalidInput, match=r"streams.*must be a whole number \(got True\)"):
+        Program([KERNEL], streams={True: Stream(priority=-1)})
