@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import AllowInfNan, BeforeValidator
 from pydantic_core import PydanticCustomError
 
-__all__ = ["NUMBER", "Finite", "Truth", "is_truth", "whole"]
+__all__ = ["KEY", "NUMBER", "Finite", "Truth", "is_truth", "whole"]
 
 
 def is_truth(value: object) -> bool:
@@ -41,6 +41,12 @@ def _number(value: Any) -> Any:
     return value
 
 
+def _key(value: Any) -> Any:
+    if is_truth(value):
+        raise PydanticCustomError("number", "must be a whole number")
+    return value
+
+
 def _truth(value: Any) -> Any:
     if type(value) is bool:
         return value
@@ -51,6 +57,8 @@ def _truth(value: Any) -> Any:
 
 NUMBER = BeforeValidator(_number)
 """Behind a number's bounds in its annotation: refuses what only looks like one."""
+KEY = BeforeValidator(_key)
+"""The same for a number that is a key, which JSON writes as text."""
 Finite = Annotated[float, AllowInfNan(False), NUMBER]
 """A number that is neither infinite nor none."""
 Truth = Annotated[bool, BeforeValidator(_truth)]

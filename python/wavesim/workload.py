@@ -18,7 +18,7 @@ from wavesim.devices import Device
 from wavesim.devices import device as catalogue_device
 from wavesim.durations import AnyDuration, Duration, PerCta, Time, for_count
 from wavesim.errors import InvalidInput
-from wavesim.scalars import NUMBER, Truth, is_truth
+from wavesim.scalars import KEY, NUMBER, Truth, is_truth
 from wavesim.spec import LIST, TAGS, CtaNumbers, Editable, Spec
 from wavesim.streaming import Streaming
 from wavesim.tiles import Tiles
@@ -50,15 +50,7 @@ __all__ = [
 Count = Annotated[int, Field(ge=0, lt=2**32), NUMBER]
 """What the engine counts in 32 bits; where its limits are narrower, it says so itself."""
 StreamNumber = Annotated[int, Field(ge=0, lt=2**32), NUMBER]
-
-
-def _key(value: Any) -> Any:
-    if is_truth(value):
-        raise ValueError("must be a whole number")
-    return value
-
-
-StreamKey = Annotated[int, Field(ge=0, lt=2**32), BeforeValidator(_key)]
+StreamKey = Annotated[int, Field(ge=0, lt=2**32), KEY]
 """The same as a key of a mapping, which is text in JSON."""
 
 
