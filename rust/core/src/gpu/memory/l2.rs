@@ -6,12 +6,13 @@
 
 use std::fmt::Debug;
 
-use super::address::{Address, Geometry, SECTORS_SHIFT, hash};
+use super::address::{Address, Geometry, SECTORS_SHIFT};
 use super::blocks::{self, Load, Log, Lookups, Moved};
 use super::coalescer::Coalescer;
 use super::stack::{EMPTY, Packed, Stack, Wide};
 use crate::device::{L2, Replacement as Named};
 use crate::engine::Time;
+use crate::engine::rng::Draws;
 use crate::gpu::policy::replacement::{Lru, NotRecentlyUsed, Protected, Random, Replacement};
 
 /// L2, whatever its sets and its policy are: these are told apart once a load or store.
@@ -67,14 +68,12 @@ struct Part<S, P> {
 struct Staying {
     /// The share, in parts of 2^24.
     share: u64,
-    /// How often that has been drawn.
-    draws: u64,
+    draws: Draws,
 }
 
 impl Staying {
     fn draw(&mut self) -> bool {
-        self.draws += 1;
-        hash(self.draws) >> 40 < self.share
+        self.draws.next() >> 40 < self.share
     }
 }
 
@@ -115,7 +114,7 @@ impl<S: Stack, P: Replacement> Part<S, P> {
             sets: vec![S::new(ways); sets],
             lines: vec![[0; 2]; sets * ways],
             policy: P::new(l2, sets, seed, part),
-            staying: Staying { share: (l2.dirty_stays * (1_u32 << 24) as f64) as u64, draws: 0 },
+            staying: Staying { share: (l2.dirty_stays * (1_u32 << 24) as f64) as u64, draws: Draws::default() },
         }
     }
 
