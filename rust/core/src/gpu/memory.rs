@@ -28,7 +28,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use accesses::Transfer;
-use address::{Block, Geometry, block_bytes};
+use address::{Geometry, Run, block_bytes};
 use coalescer::Coalescer;
 use l2::Cache;
 use latency::{Demand, Timings};
@@ -55,7 +55,7 @@ pub(crate) struct Memory<'a> {
     geometry: Geometry,
     cache: Box<dyn Cache>,
     /// Those of the load that is being made.
-    blocks: Vec<Block>,
+    runs: Vec<Run>,
     sms: IdVec<SmId, Sm>,
     ports: IdVec<SmId, Port>,
     /// One a GPC.
@@ -151,7 +151,7 @@ impl<'a> Memory<'a> {
             timings,
             coalescers: device.topology.gpcs.iter().map(|_| coalescer()).collect(),
             cache: l2::cache(&device.l2, &geometry, options.seed),
-            blocks: Vec::new(),
+            runs: Vec::new(),
             geometry,
             sms,
             ports: IdVec::filled(Port::default(), device.sm_count()),

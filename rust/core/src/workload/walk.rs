@@ -57,6 +57,19 @@ impl<'a> Bytes<'a> {
         Self { len: (to - from) * self.run, count: to - from, places, ..self }
     }
 
+    /// The same bytes; runs that lie one behind the other are one run if they are made of whole blocks of so many bytes.
+    #[inline]
+    pub(crate) fn joined(self, block: u64) -> Self {
+        match self.places {
+            Places::Every { start, stride }
+                if self.count > 1 && stride == self.run && ((start + self.skipped) | stride) & (block - 1) == 0 =>
+            {
+                Self { count: 1, run: self.count * self.run, ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// The start and the length of each run.
     #[inline]
     pub(crate) fn runs(self) -> impl Iterator<Item = (u64, u64)> + use<'a> {

@@ -4,8 +4,8 @@
 //! what all CTAs have in flight, and by Little's law a server of bandwidth `B` with `D` bytes in flight takes `D / B` for
 //! each. [`loaded`] goes over from the one to the other.
 
-use super::address::{Address, Block, Geometry, SECTOR};
-use super::blocks::{self, Load, Log, Moved, Nowhere};
+use super::address::{Address, Geometry, SECTOR};
+use super::blocks::{Load, Log, Moved};
 use super::latency::{Demand, loaded, mean};
 use super::moves::{Launch, Uneven};
 use super::{Memory, Sm};
@@ -42,12 +42,12 @@ impl<'a> Memory<'a> {
         let dram = now + cycles(timings.near.max(at_l2 + from_memory));
         let soon = now + near;
         let fabric = now + cycles((self.fabric_demand + bytes.len) as f64 / timings.fabric_bytes);
-        self.blocks.clear();
-        self.geometry.for_each_block(buffer, bytes, |at, size| self.blocks.push(Block { at, size }));
+        self.runs.clear();
+        self.geometry.for_each_run(buffer, bytes, |run| self.runs.push(run));
         let coalescer = &mut self.coalescers[gpc];
         let load = Load {
             geometry: &self.geometry,
-            blocks: &self.blocks,
+            runs: &self.runs,
             part,
             now,
             asked: if read_once { 0 } else { coalescer.before(now) },
@@ -66,7 +66,7 @@ impl<'a> Memory<'a> {
         });
         let log = by_slice.as_mut().map(|log| log as Log<'_>);
         if read_once {
-            blocks::load(&mut Nowhere, &load, None, &mut moved, log);
+            load.once(&mut moved, log);
         } else {
             self.cache.load(&load, coalescer, &mut moved, log);
         }
@@ -128,7 +128,7 @@ impl<'a> Memory<'a> {
         let part = self.sms[sm].part;
         let (mut written, mut dram) = (0, 0);
         let geometry = self.geometry;
-        geometry.for_each_block(buffer, bytes, |at, _| {
+        let mut block = |at: Address| {
             let sectors = geometry.count(at.sectors);
             let through = if self.timings.write_through { sectors * SECTOR } else { 0 };
             let back = self.cache.write(part, at, now, through == 0) * geometry.block_bytes();
@@ -138,7 +138,8 @@ impl<'a> Memory<'a> {
                 let moved = Traffic { written: sectors, dram_written: through + back, ..Traffic::default() };
                 log_slices(log, &geometry, kernel, at, at.home.into(), moved);
             }
-        });
+        };
+        geometry.for_each_run(buffer, bytes, |run| run.blocks().for_each(&mut block));
         let takes = |bytes: u64, ps_per_byte: f64| Time((bytes as f64 * ps_per_byte + 0.5) as u64);
         self.stored = self.stored.max(now) + takes(bytes.len, self.timings.store_ps_per_byte);
         let waits = if dram > 0 { self.dram_demand + dram } else { 0 };

@@ -32,11 +32,21 @@ pub(crate) struct Address {
     pub(crate) mark: u8,
 }
 
-/// A block, or so many bytes of it.
+/// Neighbouring blocks of a page, as much of each: they lie in as many neighbouring sets, at one home.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Block {
-    pub(crate) at: Address,
+pub(crate) struct Run {
+    pub(crate) first: Address,
+    pub(crate) count: u32,
+    /// Bytes that are meant of each.
     pub(crate) size: u64,
+}
+
+impl Run {
+    #[inline]
+    pub(crate) fn blocks(self) -> impl Iterator<Item = Address> {
+        let Address { block, set, home, sectors, .. } = self.first;
+        (0..self.count).map(move |i| Address::new(block + u64::from(i), set + i, home, sectors))
+    }
 }
 
 impl Address {
@@ -128,12 +138,12 @@ impl Geometry {
         if sectors == ALL_SECTORS { self.sectors } else { u64::from((sectors & self.whole).count_ones()) }
     }
 
-    /// Goes through the blocks of some bytes of a buffer, in order, with how many bytes of each are meant.
+    /// Goes through the blocks of some bytes of a buffer, in order, as runs.
     #[inline]
-    pub(crate) fn for_each_block(&self, buffer: u16, bytes: Bytes<'_>, mut visit: impl FnMut(Address, u64)) {
+    pub(crate) fn for_each_run(&self, buffer: u16, bytes: Bytes<'_>, mut visit: impl FnMut(Run)) {
         let (size, in_page) = (self.block_bytes(), self.blocks_per_page() - 1);
         let (mut last_page, mut home, mut first) = (u64::MAX, 0, 0);
-        for (mut at, mut left) in bytes.runs() {
+        for (mut at, mut left) in bytes.joined(size).runs() {
             while left > 0 {
                 let page = at >> self.page_bits;
                 if page != last_page {
@@ -141,13 +151,14 @@ impl Geometry {
                     last_page = page;
                 }
                 let (block, from) = (at >> self.block_bits, at & (size - 1));
-                let address = |block: u64, sectors| {
+                let run = |sectors, count: u64, size| {
                     let set = first | (block & in_page) as u32;
-                    Address::new(block | u64::from(buffer) << BUFFER_SHIFT, set, home, sectors)
+                    let block = block | u64::from(buffer) << BUFFER_SHIFT;
+                    Run { first: Address::new(block, set, home, sectors), count: count as u32, size }
                 };
                 // Most often a single whole block; or several up to the end of the page, or a part of one.
                 if from == 0 && left == size && bytes.wrap - at >= size {
-                    visit(address(block, ALL_SECTORS), size);
+                    visit(run(ALL_SECTORS, 1, size));
                     break;
                 }
                 let together = left.min(bytes.wrap - at);
@@ -158,7 +169,7 @@ impl Geometry {
                     let part = (size - from).min(together);
                     (1, part, self.sectors_of(from, from + part))
                 };
-                (block..block + count).for_each(|block| visit(address(block, sectors), part));
+                visit(run(sectors, count, part));
                 at += count * part;
                 left -= count * part;
                 if at == bytes.wrap {
@@ -215,8 +226,8 @@ mod tests {
     fn blocks(block_bytes: u64, start: u64, len: u64) -> Vec<(u64, u64, u64)> {
         let geometry = Geometry::new(&catalogue::device("h200").unwrap().l2, block_bytes);
         let mut found = Vec::new();
-        geometry.for_each_block(0, Bytes::run(start, len), |at, size| {
-            found.push((at.block, geometry.count(at.sectors), size));
+        geometry.for_each_run(0, Bytes::run(start, len), |run| {
+            found.extend(run.blocks().map(|at| (at.block, geometry.count(at.sectors), run.size)));
         });
         found
     }
@@ -235,7 +246,7 @@ mod tests {
         let geometry = Geometry::new(&catalogue::device("h200").unwrap().l2, 128);
         let mut requests = Vec::new();
         for (start, len) in [(128, 128), (130, 120), (130, 60)] {
-            geometry.for_each_block(3, Bytes::run(start, len), |at, _| requests.push(at.request()));
+            geometry.for_each_run(3, Bytes::run(start, len), |run| requests.push(run.first.request()));
         }
         assert_eq!(requests[0], requests[1]);
         assert_ne!(requests[0], requests[2]);

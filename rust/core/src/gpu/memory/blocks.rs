@@ -1,19 +1,22 @@
 //! The blocks of a load on their way: merging in the GPC, the parts of L2, the fabric between them, DRAM.
 //!
 //! This is where a run that moves much spends its time. It is one loop for each kind of cache, in which nothing that each block
-//! needs is a call: what it looks up and counts would go through the host's memory otherwise.
+//! needs is a call: what it looks up and counts would go through the host's memory otherwise. What the blocks of a run have in
+//! common is found out once.
 #![expect(clippy::inline_always, reason = "the loop over blocks is half as long again with calls")]
 
-use super::address::{Address, Block, Geometry, SECTOR};
+use super::address::{Address, Geometry, Run, SECTOR};
 use super::coalescer::Coalescer;
-use super::l2::Found;
+use super::l2::Part;
+use super::stack::Stack;
 use crate::engine::Time;
+use crate::gpu::policy::replacement::Replacement;
 use crate::records::Traffic;
 
-/// A run of bytes that is loaded, and when it would be there, by where it is.
+/// Some bytes that are loaded, and when they would be there, by where they are.
 pub(crate) struct Load<'a> {
     pub(super) geometry: &'a Geometry,
-    pub(super) blocks: &'a [Block],
+    pub(super) runs: &'a [Run],
     /// The part of L2 of who asks.
     pub(super) part: usize,
     pub(super) now: Time,
@@ -57,117 +60,177 @@ impl Moved {
 /// What is told what each block has moved: through the reader's part, and through its home in another.
 pub(crate) type Log<'a> = &'a mut dyn FnMut(Address, Traffic, Traffic);
 
-/// Where blocks are looked up.
-pub(crate) trait Lookups {
-    /// Looks a block up in one part, and takes a place for it if it is not there.
-    fn look_up(&mut self, part: usize, at: Address) -> Found;
-
-    /// A block's data comes at `ready`.
-    fn filled(&mut self, part: usize, entry: u32, ready: Time);
-}
-
-/// What is read once is not there, and nobody asks for it again: a lookup would say so, and change nothing that matters.
-pub(super) struct Nowhere;
-
-impl Lookups for Nowhere {
-    #[inline]
-    fn look_up(&mut self, _part: usize, at: Address) -> Found {
-        Found { entry: 0, missing: at.sectors, ready: Time::ZERO, writes_back: false }
+impl Load<'_> {
+    /// Loads what is read once: it is nowhere but in DRAM, and nobody asks for it again. Lookups would say so, and change
+    /// nothing that matters.
+    pub(super) fn once(&self, moved: &mut Moved, log: Option<Log<'_>>) {
+        self.logged(moved, log, |runs, moved| runs.iter().for_each(|&run| self.run_once(run, moved)));
     }
 
-    #[inline]
-    fn filled(&mut self, _part: usize, _entry: u32, _ready: Time) {}
-}
+    /// Loads through the parts of L2, and through a coalescer.
+    pub(super) fn through<S: Stack, P: Replacement>(
+        &self,
+        parts: &mut [Part<S, P>],
+        coalescer: &mut Coalescer,
+        moved: &mut Moved,
+        log: Option<Log<'_>>,
+    ) {
+        self.logged(moved, log, |runs, moved| self.all(runs, parts, coalescer, moved));
+    }
 
-/// Loads blocks, through a coalescer if anybody else can ask for them.
-pub(super) fn load<C: Lookups>(
-    cache: &mut C,
-    load: &Load<'_>,
-    mut coalescer: Option<&mut Coalescer>,
-    moved: &mut Moved,
-    mut log: Option<Log<'_>>,
-) {
-    for &block in load.blocks {
-        let before = log.is_some().then_some((moved.here, moved.home));
-        load.block(cache, coalescer.as_deref_mut(), block, moved);
-        if let (Some(log), Some((here, home))) = (&mut log, before) {
-            log(block.at, moved.here - here, moved.home - home);
+    /// Loads all runs at once, or block by block if a log is to be told of each.
+    #[inline]
+    fn logged(&self, moved: &mut Moved, log: Option<Log<'_>>, mut load: impl FnMut(&[Run], &mut Moved)) {
+        let Some(log) = log else { return load(self.runs, moved) };
+        for run in self.runs {
+            for first in run.blocks() {
+                let Moved { here, home, .. } = *moved;
+                load(&[Run { first, count: 1, ..*run }], moved);
+                log(first, moved.here - here, moved.home - home);
+            }
         }
     }
-}
 
-impl Load<'_> {
-    /// Loads a block, or so many bytes of it.
-    #[inline(always)]
-    fn block<C: Lookups>(&self, cache: &mut C, coalescer: Option<&mut Coalescer>, block: Block, moved: &mut Moved) {
-        let Block { at, size } = block;
-        let sectors = self.geometry.count(at.sectors);
-        moved.here.requested += sectors;
-        let joined = coalescer.map(|coalescer| (coalescer.join(at, self.now, self.asked), coalescer));
-        let ready = if let Some((Ok(done), _)) = joined {
-            moved.here.coalesced += sectors;
-            let ready = done.max(self.joined);
-            moved.port += if ready > self.soon { 0 } else { size };
-            ready
+    fn run_once(&self, run: Run, moved: &mut Moved) {
+        let count = u64::from(run.count);
+        let (sectors, bytes) = (count * self.geometry.count(run.first.sectors), count * run.size);
+        let Moved { here, home, .. } = moved;
+        here.requested += sectors;
+        here.sectors += sectors;
+        let ready = if usize::from(run.first.home) == self.part {
+            here.dram_read += sectors * SECTOR;
+            self.dram
         } else {
-            let ready = self.find(cache, at, size, moved);
-            if let Some((Err(slot), coalescer)) = joined {
-                coalescer.sent(slot, at, ready, self.asked);
-                moved.sent += 1;
-            }
-            // What waits for DRAM takes up nothing of L2 and the port meanwhile.
-            if ready <= self.soon + self.far {
-                moved.port += size;
-                moved.from_l2 += size;
-            }
-            ready
+            home.fabric += sectors;
+            home.dram_read += sectors * SECTOR;
+            moved.over_fabric += bytes;
+            (self.far + self.dram).max(self.fabric)
         };
-        moved.waited += u128::from(size) * u128::from(ready.since(self.now).0);
+        if self.is_soon(ready) {
+            moved.port += bytes;
+            moved.from_l2 += bytes;
+        }
+        moved.waited += u128::from(bytes) * u128::from(ready.since(self.now).0);
         moved.slowest = moved.slowest.max(ready);
+    }
+
+    /// Whether what comes at `ready` takes up something of L2 and the port meanwhile: what waits for DRAM does not.
+    #[inline]
+    fn is_soon(&self, ready: Time) -> bool {
+        ready <= self.soon + self.far
+    }
+
+    /// Never inlined, so that there is one such loop for each kind of cache.
+    #[inline(never)]
+    fn all<S: Stack, P: Replacement>(
+        &self,
+        runs: &[Run],
+        parts: &mut [Part<S, P>],
+        coalescer: &mut Coalescer,
+        moved: &mut Moved,
+    ) {
+        for &run in runs {
+            let home = usize::from(run.first.home);
+            if home == self.part {
+                self.run(run, &mut parts[home], None, coalescer, moved);
+            } else {
+                let [near, there] = parts.get_disjoint_mut([self.part, home]).expect("these are two parts");
+                self.run(run, near, Some(there), coalescer, moved);
+            }
+        }
+    }
+
+    /// Loads the blocks of a run: `near` is the reader's part, `there` their home if that is another.
+    #[inline(always)]
+    fn run<S: Stack, P: Replacement>(
+        &self,
+        run: Run,
+        near: &mut Part<S, P>,
+        mut there: Option<&mut Part<S, P>>,
+        coalescer: &mut Coalescer,
+        moved: &mut Moved,
+    ) {
+        let Run { first, count, size } = run;
+        let sectors = self.geometry.count(first.sectors);
+        let first_set = coalescer.set_of(first);
+        let mut waited = 0;
+        let mut slowest = moved.slowest;
+        for (i, at) in run.blocks().enumerate() {
+            let ready = match coalescer.join(first_set + i, at, self.now, self.asked) {
+                Ok(done) => {
+                    moved.here.coalesced += sectors;
+                    let ready = done.max(self.joined);
+                    moved.port += if ready > self.soon { 0 } else { size };
+                    ready
+                }
+                Err(slot) => {
+                    let ready = self.find(at, sectors, size, near, there.as_deref_mut(), moved);
+                    coalescer.sent(slot, at, ready, self.asked);
+                    moved.sent += 1;
+                    if self.is_soon(ready) {
+                        moved.port += size;
+                        moved.from_l2 += size;
+                    }
+                    ready
+                }
+            };
+            waited += u128::from(ready.since(self.now).0);
+            slowest = slowest.max(ready);
+        }
+        moved.here.requested += u64::from(count) * sectors;
+        moved.waited += u128::from(size) * waited;
+        moved.slowest = slowest;
     }
 
     /// Finds a block in the reader's part, at home, or in DRAM: when it is there. What that moves is counted.
     #[inline(always)]
-    fn find<C: Lookups>(&self, cache: &mut C, at: Address, size: u64, moved: &mut Moved) -> Time {
+    fn find<S: Stack, P: Replacement>(
+        &self,
+        at: Address,
+        asked: u64,
+        size: u64,
+        near: &mut Part<S, P>,
+        there: Option<&mut Part<S, P>>,
+        moved: &mut Moved,
+    ) -> Time {
         let Moved { here, home, over_fabric, .. } = moved;
-        let asked = self.geometry.count(at.sectors);
         here.sectors += asked;
-        let near = cache.look_up(self.part, at);
-        if near.missing == 0 {
+        let found = near.look_up(at);
+        if found.missing == 0 {
             here.hits += asked;
-            here.merged += if near.ready > self.soon { asked } else { 0 };
-            return near.ready.max(self.soon);
+            here.merged += if found.ready > self.soon { asked } else { 0 };
+            return found.ready.max(self.soon);
         }
-        let missing = self.geometry.count(near.missing);
+        let missing = self.geometry.count(found.missing);
         here.hits += asked - missing;
-        here.merged += if near.ready > self.soon { asked - missing } else { 0 };
+        here.merged += if found.ready > self.soon { asked - missing } else { 0 };
         let mut ready = self.dram;
-        let part = usize::from(at.home);
-        if part == self.part {
-            here.dram_read += missing * SECTOR;
-        } else {
+        if let Some(there) = there {
             home.fabric += missing;
             *over_fabric += size;
-            let there = cache.look_up(part, Address { sectors: near.missing, ..at });
-            let fetched = self.geometry.count(there.missing);
+            let at_home = there.look_up(Address { sectors: found.missing, ..at });
+            let fetched = self.geometry.count(at_home.missing);
             home.hits += missing - fetched;
-            home.merged += if there.ready > self.soon { missing - fetched } else { 0 };
+            home.merged += if at_home.ready > self.soon { missing - fetched } else { 0 };
             home.dram_read += fetched * SECTOR;
             // It is at home when it is where it was asked for: until then, it is on its way for all.
-            ready = self.far + if there.missing == 0 { there.ready.max(self.soon) } else { ready };
-            home.dram_written += self.fill(cache, part, there, ready);
+            ready = self.far + if at_home.missing == 0 { at_home.ready.max(self.soon) } else { ready };
+            if at_home.missing != 0 {
+                there.filled(at_home.entry, ready);
+            }
+            home.dram_written += self.written_back(at_home.writes_back);
             ready = ready.max(self.fabric);
+        } else {
+            here.dram_read += missing * SECTOR;
         }
-        here.dram_written += self.fill(cache, self.part, near, ready);
+        near.filled(found.entry, ready);
+        here.dram_written += self.written_back(found.writes_back);
         ready
     }
 
-    /// What was missing of a block comes at `ready`, if anything was: how many bytes have to be written back for it.
+    /// What has to be written back for a block that takes a place, in bytes.
     #[inline]
-    fn fill<C: Lookups>(&self, cache: &mut C, part: usize, found: Found, ready: Time) -> u64 {
-        if found.missing != 0 {
-            cache.filled(part, found.entry, ready);
-        }
-        if found.writes_back { self.geometry.block_bytes() } else { 0 }
+    fn written_back(&self, writes_back: bool) -> u64 {
+        if writes_back { self.geometry.block_bytes() } else { 0 }
     }
 }

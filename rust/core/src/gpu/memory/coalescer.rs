@@ -118,9 +118,10 @@ impl Coalescer {
         }
     }
 
-    /// The set for a block, or for some sectors of it.
+    /// The set for a block, or for some sectors of it. The next blocks of its page have the next sets.
     #[inline]
-    fn set_of(&mut self, block: u64) -> usize {
+    pub(super) fn set_of(&mut self, at: Address) -> usize {
+        let block = at.request();
         let (page, in_page) = (block >> self.page_bits, block & ((1 << self.page_bits) - 1));
         if self.last.0 != page {
             self.last = (page, (hash(page) & (self.rows - 1)) << self.page_bits);
@@ -131,9 +132,8 @@ impl Coalescer {
     /// Joins a request that is on its way, if it is kept track of and takes one more: when it is done. Else the slot that
     /// [`Self::sent`] takes. `before` were sent before the access that asks.
     #[inline(always)]
-    pub(super) fn join(&mut self, at: Address, now: Time, before: u64) -> Result<Time, Slot> {
+    pub(super) fn join(&mut self, set: usize, at: Address, now: Time, before: u64) -> Result<Time, Slot> {
         let block = at.request();
-        let set = self.set_of(block);
         let (requests, sets) = (&mut self.requests, self.sets.len());
         let stack = &self.sets[set];
         let Some(way) = stack.marks.find(at.mark, |way| requests[way * sets + set].block == block) else {
@@ -213,14 +213,19 @@ mod tests {
     /// An access of one block, which is issued at once.
     fn send(coalescer: &mut Coalescer, block: u64, done: u64) {
         let before = coalescer.before(Time::ZERO);
-        let slot = coalescer.join(at(block), Time::ZERO, before).expect_err("nobody has asked for it");
+        let slot = join(coalescer, block, 0, before).expect_err("nobody has asked for it");
         coalescer.sent(slot, at(block), Time(done), before);
         coalescer.issued(Time::ZERO, Time::ZERO, 1);
     }
 
+    fn join(coalescer: &mut Coalescer, block: u64, now: u64, before: u64) -> Result<Time, Slot> {
+        let set = coalescer.set_of(at(block));
+        coalescer.join(set, at(block), Time(now), before)
+    }
+
     fn joins(coalescer: &mut Coalescer, block: u64, now: u64) -> Option<Time> {
         let before = coalescer.before(Time(now));
-        coalescer.join(at(block), Time(now), before).ok()
+        join(coalescer, block, now, before).ok()
     }
 
     #[test]
@@ -256,12 +261,12 @@ mod tests {
         let mut coalescer = coalescer(128, 4);
         let first = coalescer.before(Time(10));
         for block in 0..8 {
-            let slot = coalescer.join(at(block), Time(10), first).expect_err("nobody has asked for it");
+            let slot = join(&mut coalescer, block, 10, first).expect_err("nobody has asked for it");
             coalescer.sent(slot, at(block), Time(500), first);
         }
         coalescer.issued(Time(10), Time(90), 8);
         let in_step = coalescer.before(Time(10));
-        assert!((0..8).all(|block| coalescer.join(at(block), Time(10), in_step).is_ok()));
+        assert!((0..8).all(|block| join(&mut coalescer, block, 10, in_step).is_ok()));
         // One that begins when 128 lines have been sent for is in time, one that begins later is not.
         assert!(joins(&mut coalescer, 0, 50).is_some());
         assert!(joins(&mut coalescer, 0, 51).is_none());
@@ -270,14 +275,14 @@ mod tests {
     #[test]
     fn of_requests_sent_at_the_same_time_that_of_the_first_way_makes_room() {
         let mut coalescer = coalescer(128, 4);
-        let set = coalescer.set_of(0);
-        let blocks: Vec<u64> = (0..).filter(|&block| coalescer.set_of(block) == set).take(WAYS + 2).collect();
+        let set = coalescer.set_of(at(0));
+        let blocks: Vec<u64> = (0..).filter(|&block| coalescer.set_of(at(block)) == set).take(WAYS + 2).collect();
         let before = coalescer.before(Time::ZERO);
         for &block in &blocks {
-            let slot = coalescer.join(at(block), Time::ZERO, before).expect_err("nobody has asked for it");
+            let slot = join(&mut coalescer, block, 0, before).expect_err("nobody has asked for it");
             coalescer.sent(slot, at(block), Time(100), before);
         }
-        let mut kept = |block| coalescer.join(at(block), Time(50), before).is_ok();
+        let mut kept = |block| join(&mut coalescer, block, 50, before).is_ok();
         // The ninth took the place of the first, and the tenth that of the ninth.
         assert_eq!([blocks[0], blocks[1], blocks[WAYS], blocks[WAYS + 1]].map(&mut kept), [false, true, false, true]);
     }
@@ -289,15 +294,15 @@ mod tests {
             asked in prop::collection::vec((0..20_u64, any::<bool>(), any::<bool>()), 0..200),
         ) {
             let mut coalescer = coalescer(128, 3);
-            let set = coalescer.set_of(0);
-            let blocks: Vec<u64> = (0..).filter(|&block| coalescer.set_of(block) == set).take(20).collect();
+            let set = coalescer.set_of(at(0));
+            let blocks: Vec<u64> = (0..).filter(|&block| coalescer.set_of(at(block)) == set).take(20).collect();
             let (mut kept, mut now) = ([(0, u64::MAX, 0); WAYS], 0);
             for (block, later, comes) in asked {
                 now += u64::from(later);
                 let (at, before, block) = (at(blocks[block as usize]), 1 + now, blocks[block as usize]);
                 let done = if comes { Time(now) } else { Time::MAX };
                 let found = kept.iter().position(|&(_, other, _)| other == block);
-                match coalescer.join(at, Time(now), before) {
+                match coalescer.join(set, at, Time(now), before) {
                     Ok(_) => {
                         let way = found.expect("nobody has asked for it");
                         prop_assert!(kept[way].2 < 3);

@@ -7,7 +7,7 @@
 use std::fmt::Debug;
 
 use super::address::{Address, Geometry, SECTORS_SHIFT};
-use super::blocks::{self, Load, Log, Lookups, Moved};
+use super::blocks::{Load, Log, Moved};
 use super::coalescer::Coalescer;
 use super::stack::{EMPTY, Packed, Stack, Wide};
 use crate::device::{L2, Replacement as Named};
@@ -54,7 +54,7 @@ struct Parts<S, P> {
 
 /// One part. Lines of the same way of neighbouring sets lie side by side: they are mostly used one after the other.
 #[derive(Debug)]
-struct Part<S, P> {
+pub(crate) struct Part<S, P> {
     ways: usize,
     sets: Vec<S>,
     /// That of way `w` of set `s` is at `w * sets.len() + s`.
@@ -72,6 +72,19 @@ struct Staying {
 }
 
 impl Staying {
+    /// The place that a new line takes. A dirty line whose turn has come may stay, as if it had been used.
+    #[inline]
+    fn room<S: Stack>(&mut self, set: usize, ways: usize, stack: &mut S, policy: &mut impl Replacement) -> usize {
+        let mut others = 1..ways;
+        loop {
+            let place = policy.room(set, &|| stack.find(EMPTY, |_| true).map(|way| stack.place_of(way)));
+            if !stack.is_dirty(stack.at(place)) || others.next().is_none() || !self.draw() {
+                return place;
+            }
+            stack.put(place, policy.hit(set, place));
+        }
+    }
+
     fn draw(&mut self) -> bool {
         self.draws.next() >> 40 < self.share
     }
@@ -96,7 +109,7 @@ fn is(line: Line, block: u64) -> bool {
 /// What was found in one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// What to tell [`Lookups::filled`].
+    /// What to tell [`Part::filled`].
     pub(crate) entry: u32,
     /// Which sectors were not there, nor on their way: now they are. Without any, it was a hit.
     pub(crate) missing: u8,
@@ -132,23 +145,9 @@ impl<S: Stack, P: Replacement> Part<S, P> {
         })
     }
 
-    /// The place that a new line takes. A dirty line whose turn has come may stay, as if it had been used.
-    #[inline]
-    fn room(&mut self, set: usize) -> usize {
-        let stack = &mut self.sets[set];
-        let mut others = 1..self.ways;
-        loop {
-            let place = self.policy.room(set, &|| stack.find(EMPTY, |_| true).map(|way| stack.place_of(way)));
-            if !stack.is_dirty(stack.at(place)) || others.next().is_none() || !self.staying.draw() {
-                return place;
-            }
-            stack.put(place, self.policy.hit(set, place));
-        }
-    }
-
     /// Looks a block up, and takes a place for it if it is not there.
     #[inline(always)]
-    fn look_up(&mut self, at: Address) -> Found {
+    pub(super) fn look_up(&mut self, at: Address) -> Found {
         let (set, sets) = (at.set as usize, self.sets.len());
         let (stack, lines) = (&mut self.sets[set], &mut self.lines);
         if let Some(way) = stack.find(at.mark, |way| is(lines[way * sets + set], at.block)) {
@@ -160,17 +159,24 @@ impl<S: Stack, P: Replacement> Part<S, P> {
             line[TAG] |= u64::from(missing) << SECTORS_SHIFT;
             return Found { entry: entry as u32, missing, ready: Time(line[READY]), writes_back: false };
         }
-        let place = self.room(set);
-        let stack = &mut self.sets[set];
+        let place = self.staying.room(set, self.ways, stack, &mut self.policy);
         let way = stack.at(place);
         stack.put(place, self.policy.filled(set, place));
         stack.mark(way, at.mark);
         // What is driven out is not looked at: its line is far away, and its bit near.
         let writes_back = stack.is_dirty(way);
-        stack.set_dirty(way, false);
+        if writes_back {
+            stack.set_dirty(way, false);
+        }
         let entry = way * sets + set;
-        self.lines[entry] = [tag(at), 0];
+        lines[entry] = [tag(at), 0];
         Found { entry: entry as u32, missing: at.sectors, ready: Time::ZERO, writes_back }
+    }
+
+    /// The data of a block that was looked up comes at `ready`.
+    #[inline]
+    pub(super) fn filled(&mut self, entry: u32, ready: Time) {
+        self.lines[entry as usize][READY] = ready.0;
     }
 
     /// What was written is kept: in which entry, and how many blocks this has written back.
@@ -202,21 +208,9 @@ impl<S: Stack, P: Replacement> Parts<S, P> {
     }
 }
 
-impl<S: Stack, P: Replacement> Lookups for Parts<S, P> {
-    #[inline(always)]
-    fn look_up(&mut self, part: usize, at: Address) -> Found {
-        self.parts[part].look_up(at)
-    }
-
-    #[inline]
-    fn filled(&mut self, part: usize, entry: u32, ready: Time) {
-        self.parts[part].lines[entry as usize][READY] = ready.0;
-    }
-}
-
 impl<S: Stack, P: Replacement> Cache for Parts<S, P> {
     fn load(&mut self, load: &Load<'_>, coalescer: &mut Coalescer, moved: &mut Moved, log: Option<Log<'_>>) {
-        blocks::load(self, load, Some(coalescer), moved, log);
+        load.through(&mut self.parts, coalescer, moved, log);
     }
 
     fn write(&mut self, part: usize, at: Address, now: Time, dirty: bool) -> u64 {
