@@ -7,7 +7,7 @@
 
 use super::address::{Address, Geometry, Run, SECTOR};
 use super::coalescer::Coalescer;
-use super::l2::Part;
+use super::l2::{Found, Part};
 use super::stack::Stack;
 use crate::engine::Time;
 use crate::gpu::policy::replacement::Replacement;
@@ -150,36 +150,47 @@ impl Load<'_> {
         coalescer: &mut Coalescer,
         moved: &mut Moved,
     ) {
-        let Run { first, count, size } = run;
-        let sectors = self.geometry.count(first.sectors);
-        let first_set = coalescer.set_of(first);
-        let mut waited = 0;
-        let mut slowest = moved.slowest;
+        let asked = self.geometry.count(run.first.sectors);
+        let first_set = coalescer.set_of(run.first);
+        let mut counts = Counts::default();
+        let (mut joined, mut soon, mut joined_soon, mut waited, mut slowest) = (0, 0, 0, 0, moved.slowest);
         for (i, at) in run.blocks().enumerate() {
             let ready = match coalescer.join(first_set + i, at, self.now, self.asked) {
                 Ok(done) => {
-                    moved.here.coalesced += sectors;
                     let ready = done.max(self.joined);
-                    moved.port += if ready > self.soon { 0 } else { size };
+                    joined += 1;
+                    joined_soon += u64::from(ready <= self.soon);
                     ready
                 }
                 Err(slot) => {
-                    let ready = self.find(at, sectors, size, near, there.as_deref_mut(), moved);
+                    let ready = self.find(at, asked, near, there.as_deref_mut(), &mut counts);
                     coalescer.sent(slot, at, ready, self.asked);
-                    moved.sent += 1;
-                    if self.is_soon(ready) {
-                        moved.port += size;
-                        moved.from_l2 += size;
-                    }
+                    soon += u64::from(self.is_soon(ready));
                     ready
                 }
             };
             waited += u128::from(ready.since(self.now).0);
             slowest = slowest.max(ready);
         }
-        moved.here.requested += u64::from(count) * sectors;
-        moved.waited += u128::from(size) * waited;
+        let sent = u64::from(run.count) - joined;
+        moved.sent += sent;
+        moved.port += (joined_soon + soon) * run.size;
+        moved.from_l2 += soon * run.size;
+        moved.over_fabric += counts.over_fabric * run.size;
+        moved.waited += u128::from(run.size) * waited;
         moved.slowest = slowest;
+        let Moved { here, home, .. } = moved;
+        here.requested += u64::from(run.count) * asked;
+        here.coalesced += joined * asked;
+        here.sectors += sent * asked;
+        home.fabric += counts.home.hits + if there.is_some() { counts.fetched } else { 0 };
+        for (traffic, found) in [(&mut *here, counts.here), (&mut *home, counts.home)] {
+            traffic.hits += found.hits;
+            traffic.merged += found.merged;
+            traffic.dram_written += found.written_back * self.geometry.block_bytes();
+        }
+        let side = if there.is_some() { home } else { here };
+        side.dram_read += counts.fetched * SECTOR;
     }
 
     /// Finds a block in the reader's part, at home, or in DRAM: when it is there. What that moves is counted.
@@ -188,49 +199,60 @@ impl Load<'_> {
         &self,
         at: Address,
         asked: u64,
-        size: u64,
         near: &mut Part<S, P>,
         there: Option<&mut Part<S, P>>,
-        moved: &mut Moved,
+        counts: &mut Counts,
     ) -> Time {
-        let Moved { here, home, over_fabric, .. } = moved;
-        here.sectors += asked;
-        let found = near.look_up(at);
+        let found = near.look_up(at, self.dram);
+        let missing = self.missing(found, at, asked, &mut counts.here);
         if found.missing == 0 {
-            here.hits += asked;
-            here.merged += if found.ready > self.soon { asked } else { 0 };
             return found.ready.max(self.soon);
         }
-        let missing = self.geometry.count(found.missing);
-        here.hits += asked - missing;
-        here.merged += if found.ready > self.soon { asked - missing } else { 0 };
-        let mut ready = self.dram;
-        if let Some(there) = there {
-            home.fabric += missing;
-            *over_fabric += size;
-            let at_home = there.look_up(Address { sectors: found.missing, ..at });
-            let fetched = self.geometry.count(at_home.missing);
-            home.hits += missing - fetched;
-            home.merged += if at_home.ready > self.soon { missing - fetched } else { 0 };
-            home.dram_read += fetched * SECTOR;
-            // It is at home when it is where it was asked for: until then, it is on its way for all.
-            ready = self.far + if at_home.missing == 0 { at_home.ready.max(self.soon) } else { ready };
-            if at_home.missing != 0 {
-                there.filled(at_home.entry, ready);
-            }
-            home.dram_written += self.written_back(at_home.writes_back);
-            ready = ready.max(self.fabric);
-        } else {
-            here.dram_read += missing * SECTOR;
-        }
+        let Some(there) = there else {
+            counts.fetched += missing;
+            return self.dram;
+        };
+        counts.over_fabric += 1;
+        let at = Address { sectors: found.missing, ..at };
+        // It is at home when it is where it was asked for: until then, it is on its way for all.
+        let from_dram = self.far + self.dram;
+        let at_home = there.look_up(at, from_dram);
+        counts.fetched += self.missing(at_home, at, missing, &mut counts.home);
+        let from_home = self.far + at_home.ready.max(self.soon);
+        let ready = if at_home.missing == 0 { from_home } else { from_dram }.max(self.fabric);
         near.filled(found.entry, ready);
-        here.dram_written += self.written_back(found.writes_back);
         ready
     }
 
-    /// What has to be written back for a block that takes a place, in bytes.
-    #[inline]
-    fn written_back(&self, writes_back: bool) -> u64 {
-        if writes_back { self.geometry.block_bytes() } else { 0 }
+    /// How many of the sectors that were asked for were not found. What was found is counted.
+    #[inline(always)]
+    fn missing(&self, found: Found, at: Address, asked: u64, counts: &mut Side) -> u64 {
+        counts.written_back += u64::from(found.writes_back);
+        if found.missing == at.sectors {
+            return asked;
+        }
+        let missing = self.geometry.count(found.missing);
+        counts.hits += asked - missing;
+        counts.merged += if found.ready > self.soon { asked - missing } else { 0 };
+        missing
     }
+}
+
+/// What was found in one part: sectors, and blocks that others had to be written back for.
+#[derive(Clone, Copy, Default)]
+struct Side {
+    hits: u64,
+    merged: u64,
+    written_back: u64,
+}
+
+/// What the blocks of a run moved. It is counted here, and not where the load's are, as these have their place in memory.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    here: Side,
+    home: Side,
+    /// Blocks.
+    over_fabric: u64,
+    /// Sectors from DRAM.
+    fetched: u64,
 }

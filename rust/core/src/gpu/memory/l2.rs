@@ -77,7 +77,7 @@ impl Staying {
     fn room<S: Stack>(&mut self, set: usize, ways: usize, stack: &mut S, policy: &mut impl Replacement) -> usize {
         let mut others = 1..ways;
         loop {
-            let place = policy.room(set, &|| stack.find(EMPTY, |_| true).map(|way| stack.place_of(way)));
+            let place = policy.room(set, &|| first_empty(stack));
             if !stack.is_dirty(stack.at(place)) || others.next().is_none() || !self.draw() {
                 return place;
             }
@@ -104,6 +104,12 @@ fn tag(at: Address) -> u64 {
 #[inline]
 fn is(line: Line, block: u64) -> bool {
     line[TAG] << 8 == block << 8
+}
+
+/// The first place without a line.
+#[inline]
+fn first_empty(stack: &impl Stack) -> Option<usize> {
+    stack.find(EMPTY, |_| true).map(|way| stack.place_of(way))
 }
 
 /// What was found in one part.
@@ -145,9 +151,9 @@ impl<S: Stack, P: Replacement> Part<S, P> {
         })
     }
 
-    /// Looks a block up, and takes a place for it if it is not there.
+    /// Looks a block up, and takes a place for it if it is not there. What is missing comes at a time.
     #[inline(always)]
-    pub(super) fn look_up(&mut self, at: Address) -> Found {
+    pub(super) fn look_up(&mut self, at: Address, comes: Time) -> Found {
         let (set, sets) = (at.set as usize, self.sets.len());
         let (stack, lines) = (&mut self.sets[set], &mut self.lines);
         if let Some(way) = stack.find(at.mark, |way| is(lines[way * sets + set], at.block)) {
@@ -155,37 +161,43 @@ impl<S: Stack, P: Replacement> Part<S, P> {
             stack.put(place, self.policy.hit(set, place));
             let entry = way * sets + set;
             let line = &mut lines[entry];
-            let missing = at.sectors & !(line[TAG] >> SECTORS_SHIFT) as u8;
-            line[TAG] |= u64::from(missing) << SECTORS_SHIFT;
-            return Found { entry: entry as u32, missing, ready: Time(line[READY]), writes_back: false };
+            let (missing, ready) = (at.sectors & !(line[TAG] >> SECTORS_SHIFT) as u8, Time(line[READY]));
+            if missing != 0 {
+                *line = [line[TAG] | u64::from(missing) << SECTORS_SHIFT, comes.0];
+            }
+            return Found { entry: entry as u32, missing, ready, writes_back: false };
         }
-        let place = self.staying.room(set, self.ways, stack, &mut self.policy);
+        // Most sets are clean, and then no way has to be asked.
+        let clean = stack.is_clean();
+        let place = if clean {
+            self.policy.room(set, &|| first_empty(stack))
+        } else {
+            self.staying.room(set, self.ways, stack, &mut self.policy)
+        };
         let way = stack.at(place);
         stack.put(place, self.policy.filled(set, place));
         stack.mark(way, at.mark);
         // What is driven out is not looked at: its line is far away, and its bit near.
-        let writes_back = stack.is_dirty(way);
+        let writes_back = !clean && stack.is_dirty(way);
         if writes_back {
             stack.set_dirty(way, false);
         }
         let entry = way * sets + set;
-        lines[entry] = [tag(at), 0];
+        lines[entry] = [tag(at), comes.0];
         Found { entry: entry as u32, missing: at.sectors, ready: Time::ZERO, writes_back }
     }
 
-    /// The data of a block that was looked up comes at `ready`.
+    /// What was missing of a block that was looked up comes at another time.
     #[inline]
-    pub(super) fn filled(&mut self, entry: u32, ready: Time) {
-        self.lines[entry as usize][READY] = ready.0;
+    pub(super) fn filled(&mut self, entry: u32, comes: Time) {
+        self.lines[entry as usize][READY] = comes.0;
     }
 
     /// What was written is kept: in which entry, and how many blocks this has written back.
     fn put(&mut self, at: Address, now: Time) -> (usize, u64) {
-        let found = self.look_up(at);
-        let entry = found.entry as usize;
-        let ready = &mut self.lines[entry][READY];
-        *ready = (*ready).max(now.0);
-        (entry, u64::from(found.writes_back))
+        let found = self.look_up(at, now);
+        self.filled(found.entry, found.ready.max(now));
+        (found.entry as usize, u64::from(found.writes_back))
     }
 
     /// Drops a block, if it is there.

@@ -27,7 +27,12 @@ impl<const WAYS: usize> Marks<WAYS> {
     /// The first way with this mark that is as asked.
     #[inline]
     pub(crate) fn find(&self, mark: u8, is_it: impl Fn(usize) -> bool) -> Option<usize> {
-        for (i, &word) in self.0.as_chunks().0.iter().enumerate() {
+        let words = self.0.as_chunks().0;
+        // Mostly it is nowhere.
+        if !lanes::hold(words, mark) {
+            return None;
+        }
+        for (i, &word) in words.iter().enumerate() {
             let mut found = lanes::equal(u64::from_le_bytes(word), mark);
             while found != 0 {
                 let way = 8 * i + lanes::first(found);
@@ -112,6 +117,11 @@ pub(crate) trait Stack: Clone + Debug {
 
     /// How many ways are dirty.
     fn dirty(&self) -> u32;
+
+    /// Whether none is.
+    fn is_clean(&self) -> bool {
+        self.dirty() == 0
+    }
 }
 
 /// A set of at most [`Packed::WAYS`] ways, in one piece that is read at once.
@@ -171,6 +181,11 @@ impl Stack for Packed {
     #[inline]
     fn dirty(&self) -> u32 {
         self.dirty.count_ones()
+    }
+
+    #[inline]
+    fn is_clean(&self) -> bool {
+        self.dirty == 0
     }
 }
 
