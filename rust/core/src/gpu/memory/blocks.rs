@@ -204,10 +204,12 @@ impl Load<'_> {
         counts: &mut Counts,
     ) -> Time {
         let found = near.look_up(at, self.dram);
-        let missing = self.missing(found, at, asked, &mut counts.here);
         if found.missing == 0 {
+            counts.here.hits += asked;
+            counts.here.merged += if found.ready > self.soon { asked } else { 0 };
             return found.ready.max(self.soon);
         }
+        let missing = self.missing(found, at, asked, &mut counts.here);
         let Some(there) = there else {
             counts.fetched += missing;
             return self.dram;

@@ -27,16 +27,17 @@ impl<const WAYS: usize> Marks<WAYS> {
     /// The first way with this mark that is as asked.
     #[inline]
     pub(crate) fn find(&self, mark: u8, is_it: impl Fn(usize) -> bool) -> Option<usize> {
+        let candidates = |word: &[u8; 8]| lanes::candidates(u64::from_le_bytes(*word), mark);
         let words = self.0.as_chunks().0;
-        // Mostly it is nowhere.
-        if !lanes::hold(words, mark) {
+        // Mostly there are none: that is one question.
+        if words.iter().fold(0, |any, word| any | candidates(word)) == 0 {
             return None;
         }
-        for (i, &word) in words.iter().enumerate() {
-            let mut found = lanes::equal(u64::from_le_bytes(word), mark);
+        for (i, word) in words.iter().enumerate() {
+            let mut found = candidates(word);
             while found != 0 {
                 let way = 8 * i + lanes::first(found);
-                if is_it(way) {
+                if self.0[way % WAYS] == mark && is_it(way) {
                     return Some(way);
                 }
                 found &= found - 1;
