@@ -212,10 +212,9 @@ impl<'a> Memory<'a> {
             self.ctas[place.0 as usize] = Cta::default();
             return None;
         };
-        let Launch { write, buffer, overhead, finish, .. } = *self.launch(kernel);
+        let Launch { write, buffer, turn, finish, .. } = *self.launch(kernel);
         let transfer = Transfer { kernel, place, buffer, bytes };
         let (done, demand) = if write {
-            let turn = Time((overhead * self.timings.cycle_ps + 0.5) as u64);
             let (taken, demand) = self.store(transfer, now);
             (taken.max(now + turn), demand)
         } else {

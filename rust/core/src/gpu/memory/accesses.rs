@@ -5,8 +5,8 @@
 //! each. [`loaded`] goes over from the one to the other.
 
 use super::address::{Address, Geometry, SECTOR};
-use super::blocks::{Load, Log, Moved};
-use super::latency::{Demand, loaded, mean};
+use super::blocks::{Load, Log, Moved, Sharing};
+use super::latency::{Demand, loaded};
 use super::moves::{Launch, Uneven};
 use super::{Memory, Sm};
 use crate::engine::Time;
@@ -30,45 +30,37 @@ impl<'a> Memory<'a> {
     pub(super) fn load(&mut self, transfer: Transfer<'a>, now: Time) -> (Time, Demand) {
         let timings = self.timings;
         let Transfer { kernel, place, buffer, bytes } = transfer;
-        let Launch { overhead, uneven, together, read_once, .. } = *self.launch(kernel);
+        let Launch { overhead, turn, uneven, together, read_once, .. } = *self.launch(kernel);
         let Sm { part, gpc, demand, .. } = self.sms[place.sm()];
-        let cycles = |cycles: f64| Time((cycles * timings.cycle_ps + 0.5) as u64);
+        let cycles = |cycles: f64| timings.cycles(cycles);
+        let through_port = |bytes: u64| cycles(bytes as f64 / timings.port_bytes);
         let alone = timings.near + overhead;
         let at_port = loaded(alone, (demand + bytes.len) as f64 / timings.port_bytes, timings.l2_softness);
         let queue = (self.l2_demand + bytes.len) as f64 / timings.l2_bytes;
         let at_l2 = loaded(at_port, queue, timings.l2_softness) - alone;
-        let (near, far) = (cycles(timings.near + at_l2), cycles(timings.far));
         let from_memory = self.dram_latency(alone, bytes.len, uneven);
         let dram = now + cycles(timings.near.max(at_l2 + from_memory));
-        let soon = now + near;
+        let soon = now + cycles(timings.near + at_l2);
         let fabric = now + cycles((self.fabric_demand + bytes.len) as f64 / timings.fabric_bytes);
         self.runs.clear();
         self.geometry.for_each_run(buffer, bytes, |run| self.runs.push(run));
-        let coalescer = &mut self.coalescers[gpc];
-        let load = Load {
-            geometry: &self.geometry,
-            runs: &self.runs,
-            part,
-            now,
-            asked: if read_once { 0 } else { coalescer.before(now) },
-            soon,
-            joined: now + cycles(at_port - overhead),
-            far,
-            fabric,
-            dram,
-        };
+        let (geometry, runs) = (&self.geometry, self.runs.as_slice());
+        let load = Load { geometry, runs, part, now, soon, far: timings.farther, fabric, dram };
         let mut moved = Moved::new(now);
         let mut by_slice = self.log.as_mut().map(|log| {
             |at: Address, here, home| {
-                log_slices(log, load.geometry, kernel, at, at.home.into(), home);
-                log_slices(log, load.geometry, kernel, at, part, here);
+                log_slices(log, geometry, kernel, at, at.home.into(), home);
+                log_slices(log, geometry, kernel, at, part, here);
             }
         });
         let log = by_slice.as_mut().map(|log| log as Log<'_>);
         if read_once {
             load.once(&mut moved, log);
         } else {
-            self.cache.load(&load, coalescer, &mut moved, log);
+            let coalescer = &mut self.coalescers[gpc];
+            let (before, joined) = (coalescer.before(now), now + cycles(at_port - overhead));
+            self.cache.load(&load, Sharing { coalescer, before, joined }, &mut moved, log);
+            self.coalescers[gpc].issued(now, now + through_port(bytes.len), moved.sent);
         }
         let from_dram = moved.here.dram_read + moved.home.dram_read + moved.here.dram_written + moved.home.dram_written;
         self.l2_demand += moved.from_l2;
@@ -81,25 +73,24 @@ impl<'a> Memory<'a> {
             fabric: moved.over_fabric as u32,
             dram: from_dram as u32,
         };
-        self.coalescers[gpc].issued(now, now + cycles(bytes.len as f64 / timings.port_bytes), moved.sent);
-        self.counted(kernel, now, moved.here, moved.home);
-        let mut done = if together { moved.slowest } else { now + Time(mean(moved.waited, bytes.len)) };
+        self.counted(kernel, now, &moved.here, &moved.home);
+        let mut done = moved.done(now, bytes.len, together);
         let late = bytes.len - moved.port;
         if late > 0 {
-            done = self.ports[place.sm()].pass(now, done, cycles(late as f64 / timings.port_bytes));
+            done = self.ports[place.sm()].pass(now, done, through_port(late));
         }
-        (done + cycles(overhead), in_flight)
+        (done + turn, in_flight)
     }
 
     /// An iteration's accesses have been counted, those at one place and those at another.
     #[inline]
-    fn counted(&mut self, kernel: KernelId, now: Time, here: Traffic, home: Traffic) {
+    fn counted(&mut self, kernel: KernelId, now: Time, here: &Traffic, home: &Traffic) {
         let traffic = &mut self.launches[kernel].as_mut().expect("only launches with memory work come here").traffic;
-        *traffic += here;
-        *traffic += home;
+        *traffic += *here;
+        *traffic += *home;
         if let Some(log) = &mut self.log {
-            log.at(kernel, now, here);
-            log.at(kernel, now, home);
+            log.at(kernel, now, *here);
+            log.at(kernel, now, *home);
         }
     }
 
@@ -149,7 +140,8 @@ impl<'a> Memory<'a> {
         let port = &mut self.sms[sm].stored;
         *port = (*port).max(now) + through_port;
         let taken = self.stored.max(written_back).max(*port);
-        self.counted(kernel, now, Traffic { written, dram_written: dram, ..Traffic::default() }, Traffic::default());
+        let written = Traffic { written, dram_written: dram, ..Traffic::default() };
+        self.counted(kernel, now, &written, &Traffic::default());
         (taken, Demand { dram: dram as u32, ..Demand::default() })
     }
 }

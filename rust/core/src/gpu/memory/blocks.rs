@@ -8,6 +8,7 @@
 use super::address::{Address, Geometry, Run, SECTOR};
 use super::coalescer::Coalescer;
 use super::l2::{Found, Part};
+use super::latency::mean;
 use super::stack::Stack;
 use crate::engine::Time;
 use crate::gpu::policy::replacement::Replacement;
@@ -20,10 +21,6 @@ pub(crate) struct Load<'a> {
     /// The part of L2 of who asks.
     pub(super) part: usize,
     pub(super) now: Time,
-    /// Lines that its GPC had sent for before.
-    pub(super) asked: u64,
-    /// With another SM's request, at the earliest.
-    pub(super) joined: Time,
     /// In the reader's part.
     pub(super) soon: Time,
     /// What another part adds.
@@ -31,6 +28,15 @@ pub(crate) struct Load<'a> {
     /// When the fabric has brought what it has to bring before.
     pub(super) fabric: Time,
     pub(super) dram: Time,
+}
+
+/// The requests of its GPC that a load may join.
+pub(crate) struct Sharing<'a> {
+    pub(super) coalescer: &'a mut Coalescer,
+    /// Lines that were sent for before.
+    pub(super) before: u64,
+    /// When a load has come with another's request, at the earliest.
+    pub(super) joined: Time,
 }
 
 /// What a load has asked for so far.
@@ -55,6 +61,14 @@ impl Moved {
         let (here, home) = (Traffic::default(), Traffic::default());
         Self { port: 0, from_l2: 0, over_fabric: 0, sent: 0, waited: 0, slowest: now, here, home }
     }
+
+    /// When all of so many bytes have come, or when they have on average.
+    #[inline]
+    pub(super) fn done(&self, now: Time, bytes: u64, together: bool) -> Time {
+        // Often all come at the same time: that is seen in a tenth of the time that the division takes.
+        let all = u128::from(self.slowest.since(now).0) * u128::from(bytes);
+        if together || self.waited == all { self.slowest } else { now + Time(mean(self.waited, bytes)) }
+    }
 }
 
 /// What is told what each block has moved: through the reader's part, and through its home in another.
@@ -67,15 +81,16 @@ impl Load<'_> {
         self.logged(moved, log, |runs, moved| runs.iter().for_each(|&run| self.run_once(run, moved)));
     }
 
-    /// Loads through the parts of L2, and through a coalescer.
+    /// Loads through a coalescer and the parts of L2.
     pub(super) fn through<S: Stack, P: Replacement>(
         &self,
         parts: &mut [Part<S, P>],
-        coalescer: &mut Coalescer,
+        sharing: Sharing<'_>,
         moved: &mut Moved,
         log: Option<Log<'_>>,
     ) {
-        self.logged(moved, log, |runs, moved| self.all(runs, parts, coalescer, moved));
+        let mut sharing = sharing;
+        self.logged(moved, log, |runs, moved| self.all(runs, parts, &mut sharing, moved));
     }
 
     /// Loads all runs at once, or block by block if a log is to be told of each.
@@ -126,16 +141,16 @@ impl Load<'_> {
         &self,
         runs: &[Run],
         parts: &mut [Part<S, P>],
-        coalescer: &mut Coalescer,
+        sharing: &mut Sharing<'_>,
         moved: &mut Moved,
     ) {
         for &run in runs {
             let home = usize::from(run.first.home);
             if home == self.part {
-                self.run(run, &mut parts[home], None, coalescer, moved);
+                self.run(run, &mut parts[home], None, sharing, moved);
             } else {
                 let [near, there] = parts.get_disjoint_mut([self.part, home]).expect("these are two parts");
-                self.run(run, near, Some(there), coalescer, moved);
+                self.run(run, near, Some(there), sharing, moved);
             }
         }
     }
@@ -147,24 +162,25 @@ impl Load<'_> {
         run: Run,
         near: &mut Part<S, P>,
         mut there: Option<&mut Part<S, P>>,
-        coalescer: &mut Coalescer,
+        sharing: &mut Sharing<'_>,
         moved: &mut Moved,
     ) {
+        let Sharing { coalescer, before, joined: earliest } = sharing;
         let asked = self.geometry.count(run.first.sectors);
         let first_set = coalescer.set_of(run.first);
         let mut counts = Counts::default();
         let (mut joined, mut soon, mut joined_soon, mut waited, mut slowest) = (0, 0, 0, 0, moved.slowest);
         for (i, at) in run.blocks().enumerate() {
-            let ready = match coalescer.join(first_set + i, at, self.now, self.asked) {
+            let ready = match coalescer.join(first_set + i, at, self.now, *before) {
                 Ok(done) => {
-                    let ready = done.max(self.joined);
+                    let ready = done.max(*earliest);
                     joined += 1;
                     joined_soon += u64::from(ready <= self.soon);
                     ready
                 }
                 Err(slot) => {
                     let ready = self.find(at, asked, near, there.as_deref_mut(), &mut counts);
-                    coalescer.sent(slot, at, ready, self.asked);
+                    coalescer.sent(slot, at, ready, *before);
                     soon += u64::from(self.is_soon(ready));
                     ready
                 }

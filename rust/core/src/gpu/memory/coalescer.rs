@@ -28,6 +28,8 @@ pub(super) struct Coalescer {
     /// Lines that were sent for by accesses that have been issued as a whole, and those that are being issued.
     sent: u64,
     issuing: Vec<Issuing>,
+    /// The lines and the time of the last access that was issued, and its rate.
+    alike: ((u64, u64), u64),
     /// SMs that share a request.
     sharers: u64,
 }
@@ -75,13 +77,27 @@ struct Issuing {
     begin: Time,
     end: Time,
     lines: u64,
+    /// Lines a picosecond, in parts of 2^64; see [`Self::rate`].
+    rate: u64,
 }
 
-/// What of so many lines has been sent for when a part of the time has gone. Almost all products fit into half of the bits.
-#[inline]
-fn share(lines: u64, gone: u64, takes: u64) -> u64 {
-    let wide = || (u128::from(lines) * u128::from(gone) / u128::from(takes)) as u64;
-    lines.checked_mul(gone).map_or_else(wide, |product| product / takes)
+impl Issuing {
+    /// Lines a picosecond, in parts of 2^64 and a part more; 0 where that would not do.
+    fn rate(lines: u64, takes: u64) -> u64 {
+        // With `takes` below 2^32 the part more is too little to matter: `gone * takes / 2^64` is less than one.
+        if lines < takes && takes >> 32 == 0 { ((u128::from(lines) << 64) / u128::from(takes)) as u64 + 1 } else { 0 }
+    }
+
+    /// How many of its lines have been sent for when a part of the time has gone, rounded down. A product instead of a
+    /// division: each access asks this of all that are being issued.
+    #[inline]
+    fn sent(&self, gone: u64) -> u64 {
+        if self.rate == 0 {
+            let takes = self.end.since(self.begin).0;
+            return (u128::from(self.lines) * u128::from(gone) / u128::from(takes)) as u64;
+        }
+        ((u128::from(self.rate) * u128::from(gone)) >> 64) as u64
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -122,6 +138,7 @@ impl Coalescer {
             tracked,
             sent: 1,
             issuing: Vec::new(),
+            alike: ((0, 0), 0),
             sharers: u64::from(l2.coalesced_requests),
         }
     }
@@ -162,14 +179,13 @@ impl Coalescer {
         let mut part = 0;
         let mut i = 0;
         while i < self.issuing.len() {
-            let Issuing { begin, end, lines } = self.issuing[i];
-            if end <= now {
-                self.sent += lines;
+            let access = self.issuing[i];
+            if access.end <= now {
+                self.sent += access.lines;
                 self.issuing.swap_remove(i);
                 continue;
             }
-            let gone = now.since(begin.min(now)).0;
-            part += share(lines, gone, end.since(begin).0);
+            part += access.sent(now.since(access.begin).0);
             i += 1;
         }
         self.sent + part
@@ -178,7 +194,12 @@ impl Coalescer {
     /// An access that begins at `begin` sends for so many blocks until `end`.
     pub(super) fn issued(&mut self, begin: Time, end: Time, blocks: u64) {
         if blocks > 0 {
-            self.issuing.push(Issuing { begin, end, lines: blocks * self.lines_per_block });
+            let (lines, takes) = (blocks * self.lines_per_block, end.since(begin).0);
+            // Most accesses are as large as the last one.
+            if (lines, takes) != self.alike.0 {
+                self.alike = ((lines, takes), Issuing::rate(lines, takes));
+            }
+            self.issuing.push(Issuing { begin, end, lines, rate: self.alike.1 });
         }
     }
 
@@ -296,6 +317,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_has_been_sent_for_is_the_quotient_rounded_down(
+            lines in 1..1_u64 << 34, takes in 1..1_u64 << 34, bits in 0..34_u32, gone in any::<u64>(),
+        ) {
+            let (lines, takes) = (lines >> bits, 1 + (takes >> (bits / 2)));
+            let access = Issuing { begin: Time(7), end: Time(7 + takes), lines, rate: Issuing::rate(lines, takes) };
+            for gone in [0, 1, takes - 1, gone % takes] {
+                prop_assert_eq!(access.sent(gone), (u128::from(lines) * u128::from(gone) / u128::from(takes)) as u64);
+            }
+        }
+
         /// Against a list of requests, of which the first way of those sent first makes room.
         #[test]
         fn a_set_forgets_the_request_that_was_sent_first(

@@ -7,8 +7,7 @@
 use std::fmt::Debug;
 
 use super::address::{Address, Geometry, SECTORS_SHIFT};
-use super::blocks::{Load, Log, Moved};
-use super::coalescer::Coalescer;
+use super::blocks::{Load, Log, Moved, Sharing};
 use super::stack::{EMPTY, Packed, Stack, Wide};
 use crate::device::{L2, Replacement as Named};
 use crate::engine::Time;
@@ -18,7 +17,7 @@ use crate::gpu::policy::replacement::{Lru, NotRecentlyUsed, Protected, Random, R
 /// L2, whatever its sets and its policy are: these are told apart once a load or store.
 pub(crate) trait Cache: Debug {
     /// Loads blocks one after the other. What that moves is counted in `moved`, and of each block told to the `log`.
-    fn load(&mut self, load: &Load<'_>, coalescer: &mut Coalescer, moved: &mut Moved, log: Option<Log<'_>>);
+    fn load(&mut self, load: &Load<'_>, sharing: Sharing<'_>, moved: &mut Moved, log: Option<Log<'_>>);
 
     /// A block is written to through `part`: it is kept at home and there, and other copies are dropped. It is `dirty` if DRAM
     /// is to have it only later. How many blocks this has written back: those that it drove out, and of a set with too many
@@ -221,8 +220,8 @@ impl<S: Stack, P: Replacement> Parts<S, P> {
 }
 
 impl<S: Stack, P: Replacement> Cache for Parts<S, P> {
-    fn load(&mut self, load: &Load<'_>, coalescer: &mut Coalescer, moved: &mut Moved, log: Option<Log<'_>>) {
-        load.through(&mut self.parts, coalescer, moved, log);
+    fn load(&mut self, load: &Load<'_>, sharing: Sharing<'_>, moved: &mut Moved, log: Option<Log<'_>>) {
+        load.through(&mut self.parts, sharing, moved, log);
     }
 
     fn write(&mut self, part: usize, at: Address, now: Time, dirty: bool) -> u64 {

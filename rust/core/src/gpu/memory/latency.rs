@@ -10,8 +10,9 @@ use crate::workload::Span;
 pub(super) struct Timings {
     pub(super) cycle_ps: f64,
     pub(super) near: f64,
-    /// What the other part adds.
+    /// What the other part adds, in cycles and as a time.
     pub(super) far: f64,
+    pub(super) farther: Time,
     /// What DRAM adds.
     pub(super) dram: f64,
     pub(super) cold: Time,
@@ -37,6 +38,11 @@ impl Timings {
         Time(span.ps(self.cycle_ps).round() as u64)
     }
 
+    #[inline]
+    pub(super) fn cycles(&self, cycles: f64) -> Time {
+        Time((cycles * self.cycle_ps + 0.5) as u64)
+    }
+
     pub(super) fn new(device: &Device) -> Self {
         let (l2, dram) = (&device.l2, &device.dram);
         let cycle_ps = device.clock.cycles_to_ps(1.0);
@@ -48,6 +54,7 @@ impl Timings {
             cycle_ps,
             near: l2.near_latency_cycles,
             far,
+            farther: Time((far * cycle_ps + 0.5) as u64),
             dram: (dram.latency_cycles - l2.near_latency_cycles - homes_elsewhere * far).max(0.0),
             cold: Time((l2.cold_cycles * cycle_ps).round() as u64),
             port_bytes: l2.port_bytes_per_cycle,

@@ -23,8 +23,9 @@ pub(super) struct Launch<'a> {
     pub(super) write: bool,
     pub(super) startup: Time,
     pub(super) cold: Time,
-    /// In cycles.
+    /// What an iteration takes beside its accesses, in cycles and as a time.
     pub(super) overhead: f64,
+    pub(super) turn: Time,
     /// An iteration takes as long as its slowest part, and not as long as its parts on average.
     pub(super) together: bool,
     pub(super) uneven: Uneven,
@@ -61,13 +62,15 @@ impl<'a> Launch<'a> {
         let uneven = |iterations| Uneven::new(timings.dram_spread, warps, iterations);
         // A kernel that is launched again moves the same bytes.
         let key = rng::stream(options.seed, "places", number as u64).next_u64();
+        let overhead = |times: &Times| times.overhead.ps(timings.cycle_ps) / timings.cycle_ps;
         let launch = |moves, times: &Times, uneven| Self {
             moves,
             buffer: 0,
             write: false,
             startup: timings.time(times.startup),
             cold: times.cold.map_or(timings.cold, |span| timings.time(span)),
-            overhead: times.overhead.ps(timings.cycle_ps) / timings.cycle_ps,
+            overhead: overhead(times),
+            turn: timings.cycles(overhead(times)),
             together: false,
             uneven,
             finish: timings.time(times.finish),
@@ -93,6 +96,7 @@ impl<'a> Launch<'a> {
                 Some(Self {
                     buffer: tiles.buffer,
                     overhead: 0.0,
+                    turn: Time::ZERO,
                     together: true,
                     ..launch(moves, &tiles.times, uneven)
                 })
