@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn place(bytes: Bytes<'_>) -> (u64, u64) {
-        bytes.runs().next().expect("a tile has bytes")
+        bytes.runs(1 << 63).next().expect("a tile has bytes")
     }
 
     #[test]

@@ -57,31 +57,35 @@ impl<'a> Bytes<'a> {
         Self { len: (to - from) * self.run, count: to - from, places, ..self }
     }
 
-    /// The same bytes; runs that lie one behind the other are one run if they are made of whole blocks of so many bytes.
+    /// The start and the length of each run. Runs that lie one behind the other and are made of whole blocks of so many bytes
+    /// are one.
     #[inline]
-    pub(crate) fn joined(self, block: u64) -> Self {
+    pub(crate) fn runs(&self, block: u64) -> impl Iterator<Item = (u64, u64)> {
+        let (count, run) = if self.is_one(block) { (1, self.len) } else { (self.count, self.run) };
+        (0..count).map(move |i| (self.place(i) + self.skipped, run))
+    }
+
+    /// Whether all runs are one of whole blocks.
+    #[inline]
+    fn is_one(&self, block: u64) -> bool {
         match self.places {
-            Places::Every { start, stride }
-                if self.count > 1 && stride == self.run && ((start + self.skipped) | stride) & (block - 1) == 0 =>
-            {
-                Self { count: 1, run: self.count * self.run, ..self }
+            Places::Every { start, stride } => {
+                self.count > 1 && stride == self.run && ((start + self.skipped) | stride) & (block - 1) == 0
             }
-            _ => self,
+            _ => false,
         }
     }
 
-    /// The start and the length of each run.
     #[inline]
-    pub(crate) fn runs(self) -> impl Iterator<Item = (u64, u64)> + use<'a> {
-        let place = move |i: u64| match self.places {
+    fn place(&self, i: u64) -> u64 {
+        match self.places {
             Places::Every { start, stride } => start + i * stride,
             Places::Random { key, first, places, piece_bytes } => {
                 let draw = mix(key.wrapping_add(first + i));
                 ((u128::from(draw) * u128::from(places)) >> 64) as u64 * piece_bytes
             }
             Places::Listed(offsets) => offsets[i as usize] as u64,
-        };
-        (0..self.count).map(move |i| (place(i) + self.skipped, self.run))
+        }
     }
 }
 
@@ -261,8 +265,10 @@ mod tests {
         let of_cta = |cta| {
             let iterations = (0..walk.iterations(cta)).map(move |i| walk.bytes(cta, i));
             iterations.flat_map(|bytes| {
-                assert_eq!(bytes.runs().map(|(_, len)| len).sum::<u64>(), bytes.len);
-                bytes.runs()
+                // Of so large blocks nothing is whole.
+                let runs: Vec<(u64, u64)> = bytes.runs(1 << 63).collect();
+                assert_eq!(runs.iter().map(|(_, len)| len).sum::<u64>(), bytes.len);
+                runs
             })
         };
         (0..ctas as u32).map(|cta| of_cta(cta).collect()).collect()

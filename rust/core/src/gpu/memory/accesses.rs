@@ -6,7 +6,7 @@
 
 use super::address::{Address, Geometry, SECTOR};
 use super::blocks::{Load, Log, Moved, Sharing};
-use super::latency::{Demand, loaded};
+use super::latency::{Demand, float, loaded, whole};
 use super::moves::{Launch, Uneven};
 use super::{Memory, Sm};
 use crate::engine::Time;
@@ -33,15 +33,15 @@ impl<'a> Memory<'a> {
         let Launch { overhead, turn, uneven, together, read_once, .. } = *self.launch(kernel);
         let Sm { part, gpc, demand, .. } = self.sms[place.sm()];
         let cycles = |cycles: f64| timings.cycles(cycles);
-        let through_port = |bytes: u64| cycles(bytes as f64 / timings.port_bytes);
+        let through_port = |bytes: u64| cycles(float(bytes) / timings.port_bytes);
         let alone = timings.near + overhead;
-        let at_port = loaded(alone, (demand + bytes.len) as f64 / timings.port_bytes, timings.l2_softness);
-        let queue = (self.l2_demand + bytes.len) as f64 / timings.l2_bytes;
+        let at_port = loaded(alone, float(demand + bytes.len) / timings.port_bytes, timings.l2_softness);
+        let queue = float(self.l2_demand + bytes.len) / timings.l2_bytes;
         let at_l2 = loaded(at_port, queue, timings.l2_softness) - alone;
         let from_memory = self.dram_latency(alone, bytes.len, uneven);
         let dram = now + cycles(timings.near.max(at_l2 + from_memory));
         let soon = now + cycles(timings.near + at_l2);
-        let fabric = now + cycles((self.fabric_demand + bytes.len) as f64 / timings.fabric_bytes);
+        let fabric = now + cycles(float(self.fabric_demand + bytes.len) / timings.fabric_bytes);
         self.runs.clear();
         self.geometry.for_each_run(buffer, bytes, |run| self.runs.push(run));
         let (geometry, runs) = (&self.geometry, self.runs.as_slice());
@@ -100,7 +100,7 @@ impl<'a> Memory<'a> {
         let burst = if bytes > timings.line_bytes { timings.burst } else { 0.0 };
         let latency = timings.dram + burst;
         let mean = alone + 0.5 * timings.far + latency;
-        let queue = (self.dram_demand + bytes) as f64 / timings.dram_bytes;
+        let queue = float(self.dram_demand + bytes) / timings.dram_bytes;
         let longer = loaded(mean, queue, timings.dram_softness);
         let near = timings.near;
         near + latency + longer * (1.0 + uneven.later + uneven.spread * self.draw()) - mean
@@ -131,7 +131,7 @@ impl<'a> Memory<'a> {
             }
         };
         geometry.for_each_run(buffer, bytes, |run| run.blocks().for_each(&mut block));
-        let takes = |bytes: u64, ps_per_byte: f64| Time((bytes as f64 * ps_per_byte + 0.5) as u64);
+        let takes = |bytes: u64, ps_per_byte: f64| Time(whole(float(bytes) * ps_per_byte + 0.5));
         self.stored = self.stored.max(now) + takes(bytes.len, self.timings.store_ps_per_byte);
         let waits = if dram > 0 { self.dram_demand + dram } else { 0 };
         let written_back = now + takes(waits, self.timings.cycle_ps / self.timings.dram_bytes);

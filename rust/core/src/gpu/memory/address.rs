@@ -143,7 +143,7 @@ impl Geometry {
     pub(crate) fn for_each_run(&self, buffer: u16, bytes: Bytes<'_>, mut visit: impl FnMut(Run)) {
         let (size, in_page) = (self.block_bytes(), self.blocks_per_page() - 1);
         let (mut last_page, mut home, mut first) = (u64::MAX, 0, 0);
-        for (mut at, mut left) in bytes.joined(size).runs() {
+        for (mut at, mut left) in bytes.runs(size) {
             while left > 0 {
                 let page = at >> self.page_bits;
                 if page != last_page {

@@ -71,6 +71,25 @@ impl Moved {
     }
 }
 
+/// What was found in one part: sectors, and blocks that others had to be written back for.
+#[derive(Clone, Copy, Default)]
+struct Side {
+    hits: u64,
+    merged: u64,
+    written_back: u64,
+}
+
+/// What the blocks of a run moved. The load's own counts lie in the host's memory, where each block would write to all of them.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    here: Side,
+    home: Side,
+    /// Blocks.
+    over_fabric: u64,
+    /// Sectors from DRAM.
+    fetched: u64,
+}
+
 /// What is told what each block has moved: through the reader's part, and through its home in another.
 pub(crate) type Log<'a> = &'a mut dyn FnMut(Address, Traffic, Traffic);
 
@@ -199,14 +218,17 @@ impl Load<'_> {
         here.requested += u64::from(run.count) * asked;
         here.coalesced += joined * asked;
         here.sectors += sent * asked;
-        home.fabric += counts.home.hits + if there.is_some() { counts.fetched } else { 0 };
         for (traffic, found) in [(&mut *here, counts.here), (&mut *home, counts.home)] {
             traffic.hits += found.hits;
             traffic.merged += found.merged;
             traffic.dram_written += found.written_back * self.geometry.block_bytes();
         }
-        let side = if there.is_some() { home } else { here };
-        side.dram_read += counts.fetched * SECTOR;
+        if there.is_some() {
+            home.fabric += counts.home.hits + counts.fetched;
+            home.dram_read += counts.fetched * SECTOR;
+        } else {
+            here.dram_read += counts.fetched * SECTOR;
+        }
     }
 
     /// Finds a block in the reader's part, at home, or in DRAM: when it is there. What that moves is counted.
@@ -254,23 +276,4 @@ impl Load<'_> {
         counts.merged += if found.ready > self.soon { asked - missing } else { 0 };
         missing
     }
-}
-
-/// What was found in one part: sectors, and blocks that others had to be written back for.
-#[derive(Clone, Copy, Default)]
-struct Side {
-    hits: u64,
-    merged: u64,
-    written_back: u64,
-}
-
-/// What the blocks of a run moved. It is counted here, and not where the load's are, as these have their place in memory.
-#[derive(Clone, Copy, Default)]
-struct Counts {
-    here: Side,
-    home: Side,
-    /// Blocks.
-    over_fabric: u64,
-    /// Sectors from DRAM.
-    fetched: u64,
 }

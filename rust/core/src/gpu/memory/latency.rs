@@ -40,7 +40,7 @@ impl Timings {
 
     #[inline]
     pub(super) fn cycles(&self, cycles: f64) -> Time {
-        Time((cycles * self.cycle_ps + 0.5) as u64)
+        Time(whole(cycles * self.cycle_ps + 0.5))
     }
 
     pub(super) fn new(device: &Device) -> Self {
@@ -89,6 +89,18 @@ impl AddAssign for Demand {
         self.fabric += other.fabric;
         self.dram += other.dram;
     }
+}
+
+/// As a float: of 63 bits, which is one instruction of a host, where of 64 it is seven.
+#[inline]
+pub(super) fn float(count: u64) -> f64 {
+    count.cast_signed() as f64
+}
+
+/// The whole part of what is not negative. Of 63 bits, likewise: longer than the longest run.
+#[inline]
+pub(super) fn whole(number: f64) -> u64 {
+    (number as i64).max(0).cast_unsigned()
 }
 
 /// Latency under load: `alone` when nothing else is in flight, `queue` when all of it is waiting, and between the two a

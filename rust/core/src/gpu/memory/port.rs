@@ -18,7 +18,10 @@ impl Port {
     /// they were made, and need not come back in it: one takes the first gap that is wide enough.
     #[inline]
     pub(crate) fn pass(&mut self, now: Time, ready: Time, takes: Time) -> Time {
-        self.taken.retain(|&(_, until)| until > now);
+        let passed = self.taken.iter().take_while(|&&(_, until)| until <= now).count();
+        if passed > 0 {
+            self.taken.drain(..passed);
+        }
         // Nobody in the way: it has passed when it is ready.
         let mut from = Time(ready.0.saturating_sub(takes.0));
         let mut place = self.taken.len();
