@@ -26,7 +26,7 @@ enum Places<'a> {
     Listed(&'a [f64]),
 }
 
-impl<'a> Bytes<'a> {
+impl Bytes<'_> {
     /// One run.
     pub(crate) const fn run(start: u64, len: u64) -> Self {
         Self { len, wrap: u64::MAX, count: 1, run: len, skipped: 0, places: Places::Every { start, stride: 0 } }
