@@ -285,6 +285,18 @@ mod tests {
     }
 
     #[test]
+    fn pieces_of_whole_blocks_without_gaps_are_one_run_and_others_are_not() {
+        let of = |piece_bytes, stride_bytes, block| {
+            let pattern = Pattern::Strided { piece_bytes, pieces: 4, stride_bytes, cta_stride_bytes: 1024 };
+            Walk::new(&pattern, 2, 32, &[], 7).bytes(1, 0).runs(block).collect::<Vec<_>>()
+        };
+        assert_eq!(of(128, 128, 128), [(1024, 512)]);
+        // Half a block asks for a request of its own.
+        assert_eq!(of(64, 64, 128), [(1024, 64), (1088, 64), (1152, 64), (1216, 64)]);
+        assert_eq!(of(128, 256, 128), [(1024, 128), (1280, 128), (1536, 128), (1792, 128)]);
+    }
+
+    #[test]
     fn a_second_pass_reads_the_chunk_that_lies_shift_further_on() {
         let pattern = Pattern::Reuse { chunk_bytes: 512, chunks: 5, passes: 2, shift: 3 };
         let chunks: Vec<_> = walked(&pattern, 2, 32)[0].iter().map(|(start, _)| start / 512).collect();
