@@ -1,4 +1,4 @@
-"""What CTAs did while they were busy: issue, memory, or waiting for other warps."""
+"""What CTAs did while they were busy: issue, memory, or waiting for other warps and CTAs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["BUSY", "KINDS", "busy", "lane_cycles", "tensor_cycles"]
 
 KINDS = ("issue", "memory", "sync", "unknown")
 """``issue``: instructions, tensor cores, lanes, and waiting for one's turn; ``memory``: waiting for
-loads and stores; ``sync``: waiting for other warps; ``unknown``: work that is told as a time."""
+loads and stores; ``sync``: waiting for other warps or CTAs; ``unknown``: work told as a time."""
 
 BUSY: dict[str, Any] = {
     "kind": pl.String,  # one of KINDS
@@ -36,17 +36,20 @@ def busy(run: Run) -> pl.DataFrame:
     Warp programs are split by the states of their warps (``run.warps``). A tiled product is at
     ``issue`` for as much of the time as the tensor cores of its SMs work, a streaming kernel for as
     much as their FP32 lanes do, and both wait for memory else. Memory work is ``memory``; work
-    whose time is given says no more than that it is busy.
+    whose time is given says no more than that it is busy. What CTAs of any of these wait at
+    counters, grid barriers and flags, or for the kernel ahead, is ``sync``.
     """
     warps = run.warps.group_by("kernel", "kind").agg(pl.col("share").sum())
     states: dict[int, dict[str, float]] = {}
     for kernel, kind, share in warps.iter_rows():
         states.setdefault(kernel, {})[kind] = share
     weights = dict.fromkeys(KINDS, 0.0)
-    columns = ("kernel", "utilization", "duration_ns", "residency")
+    columns = ("kernel", "utilization", "duration_ns", "residency", "sync_ns")
     launches = zip(run.program.launches(), run.kernels.select(columns).iter_rows(), strict=True)
-    for launch, (kernel, utilization, duration_ns, residency) in launches:
+    for launch, (kernel, utilization, duration_ns, residency, sync_ns) in launches:
         slot_ns = utilization * duration_ns * residency * run.device.sms
+        weights["sync"] += min(sync_ns, slot_ns)
+        slot_ns -= min(sync_ns, slot_ns)
         found = _shares(launch.kernel, run.device, slot_ns, residency, states.get(kernel))
         for kind, share in found:
             weights[kind] += share * slot_ns

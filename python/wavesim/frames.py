@@ -62,6 +62,7 @@ KERNELS: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "tail_share": pl.Float64,  # of its slots' time: idle in the tail
     "utilization": pl.Float64,  # of its slots' time: a CTA ran
     "dispatch_ns": pl.Float64,  # slot time in which a CTA waited and only the dispatcher was why
+    "sync_ns": pl.Float64,  # slot time in which CTAs waited at counters, grid barriers and flags
 }
 """``run.kernels``: a row a launch, in issue order."""
 

@@ -112,6 +112,9 @@ def test_shares_lie_between_nothing_and_all(case):
     assert run.sms["utilization"].is_between(0, 1 + 1e-12).all()
     assert (run.kernels["launch_gap_ns"].drop_nulls() >= 0).all()
     assert (run.kernels["dispatch_ns"] >= 0).all()
+    busy_ns = run.kernels["utilization"] * run.kernels["duration_ns"] * run.kernels["residency"]
+    waited_ns = run.kernels["sync_ns"]
+    assert ((waited_ns >= 0) & (waited_ns <= busy_ns * run.device.sms * (1 + 1e-9))).all()
     assert (run.sms["active_ns"] <= run.makespan_ns + SLACK_NS).all()
 
 

@@ -4,7 +4,18 @@ import polars as pl
 import pytest
 
 import wavesim
-from wavesim import Access, Duration, Kernel, Program, Tiles, Warps
+from wavesim import (
+    Access,
+    Chain,
+    Duration,
+    GridSync,
+    Kernel,
+    Launch,
+    Persistent,
+    Program,
+    Tiles,
+    Warps,
+)
 from wavesim.warps import Arithmetic, Barrier, Load, Loop, Shared
 
 WORKS = {
@@ -95,3 +106,34 @@ def test_loads_of_warp_programs_wait_for_memory():
     run = wavesim.simulate("h200", Kernel(132, 128, work=work))
     times = dict(run.busy.select("kind", "time_ps").iter_rows())
     assert times["memory"] > 0.8 * busy_ps(run)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        GridSync(10, Duration.constant(ns=1_000)),
+        Persistent(2_640, Duration.constant(ns=1_000), "atomic"),
+        Chain(Duration.constant(ns=4_000), Duration.constant(ns=6_000), needs=100),
+    ],
+    ids=["grid barriers", "a counter", "flags"],
+)
+def test_what_ctas_wait_for_each_other_is_sync_and_the_rest_is_their_work(work):
+    times = [
+        dict(wavesim.simulate("h200", Kernel(264, 256, work=one)).busy.rows_by_key("kind"))
+        for one in (work, Duration.constant(ns=10_000))
+    ]
+    (synced, plain) = ({kind: row[0][0] for kind, row in of.items()} for of in times)
+    assert synced["sync"] > 0.1 * synced["unknown"]
+    assert (plain["sync"], synced["issue"], synced["memory"]) == (0, 0, 0)
+    assert synced["unknown"] == pytest.approx(plain["unknown"], rel=1e-9)
+
+
+def test_a_dependent_launch_that_waits_for_the_kernel_ahead_is_at_sync():
+    ahead = Kernel(100, 256, work=Duration.constant(ns=9_000))
+    behind = Launch(Kernel(100, 256, work=Duration.constant(ns=1_000)), dependent=True)
+    run = wavesim.simulate("h200", Program([Launch(ahead, trigger=True), behind]))
+    waited = run.kernels["sync_ns"].to_list()
+    assert waited[0] == 0
+    second = run.ctas.filter(kernel=1)
+    held = float((second["end_ns"] - second["start_ns"]).sum()) - 100 * 1_000
+    assert waited[1] == pytest.approx(held, rel=0.05)

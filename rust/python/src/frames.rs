@@ -219,6 +219,7 @@ pub(crate) fn kernels(columns: KernelColumns, device: &Device, program: &Program
         ("tail_share", per_row(&|row| share(columns.tail_ps[row], slot_time(row)))),
         ("utilization", per_row(&|row| share(columns.busy_ps[row], slot_time(row)))),
         ("dispatch_ns", ps(&columns.dispatch_ps)),
+        ("sync_ns", ps(&columns.sync_ps)),
     ];
     RecordBatch::try_from_iter_with_nullable(
         head.into_iter().chain(times).map(|(name, column)| (name, column, name == "launch_gap_ns")),

@@ -16,6 +16,8 @@ pub(crate) struct Barrier {
     /// Over all rounds.
     arrivals: u64,
     passes: u64,
+    /// By CTAs that have ended, for each other.
+    pub(super) waited_ps: u128,
     arrive: Time,
     poll: Time,
     leave: Time,
@@ -24,6 +26,7 @@ pub(crate) struct Barrier {
 /// Where a CTA is between two barriers.
 #[derive(Clone, Copy, Debug)]
 struct AtBarrier {
+    begun: Time,
     work: Time,
     /// Barriers it has passed.
     passed: u32,
@@ -36,13 +39,14 @@ struct AtBarrier {
 impl Barrier {
     pub(super) fn new(rounds: u32, ctas: u64, device: &Device) -> Self {
         let time = |cycles: f64| Time(device.clock.cycles_to_ps(cycles).round() as u64);
-        let cta = AtBarrier { work: Time::ZERO, passed: 0, polls: false, asked: false };
+        let cta = AtBarrier { begun: Time::ZERO, work: Time::ZERO, passed: 0, polls: false, asked: false };
         Self {
             word: PolledWord::new(device),
             ctas: vec![cta; ctas as usize],
             rounds,
             arrivals: 0,
             passes: 0,
+            waited_ps: 0,
             arrive: time(device.sync.barrier_arrive_cycles),
             // A poll that took no time at all would come back at the same moment for ever.
             poll: time(device.sync.barrier_poll_cycles).max(Time(1)),
@@ -51,7 +55,8 @@ impl Barrier {
     }
 
     pub(super) fn begin(&mut self, cta: u32, sm: SmId, at: Time, work: Time) -> Time {
-        self.ctas[cta as usize].work = work;
+        let state = &mut self.ctas[cta as usize];
+        (state.begun, state.work) = (at, work);
         if self.rounds == 0 { at + work } else { at + work + self.arrive + self.word.way(sm) }
     }
 
@@ -61,6 +66,8 @@ impl Barrier {
         let count = self.ctas.len() as u64;
         let state = &mut self.ctas[cta as usize];
         if state.passed == self.rounds {
+            let worked = u128::from(state.work.0) * u128::from(self.rounds.max(1));
+            self.waited_ps += u128::from(now.since(state.begun).0).saturating_sub(worked);
             return Next::End;
         }
         if !state.asked {

@@ -111,7 +111,7 @@ impl<P: Dispatch> Machine<'_, P> {
             run.held = false;
             run.work_from = now;
             for (place, start, work) in std::mem::take(&mut run.parked) {
-                self.begin(kernel, place, start.max(now), work);
+                self.begin_behind(kernel, place, start, work);
             }
         }
     }
@@ -142,9 +142,16 @@ impl<P: Dispatch> Machine<'_, P> {
         if run.held {
             run.parked.push((place, start, work));
         } else {
-            let start = start.max(run.work_from);
-            self.begin(kernel, place, start, work);
+            self.begin_behind(kernel, place, start, work);
         }
+    }
+
+    /// A CTA begins its work, no earlier than the kernel ahead lets it.
+    fn begin_behind(&mut self, kernel: KernelId, place: Place, start: Time, work: Time) {
+        let run = &mut self.runs[kernel];
+        let at = start.max(run.work_from);
+        run.times.held_ps += u128::from(at.since(start).0);
+        self.begin(kernel, place, at, work);
     }
 
     /// A CTA begins its work.

@@ -66,6 +66,8 @@ pub(crate) struct Times {
     pub(crate) complete: Time,
     pub(crate) busy_ps: u128,
     pub(crate) dispatch_ps: u128,
+    /// CTAs had started and waited for the kernel ahead.
+    pub(crate) held_ps: u128,
     /// Busy time behind `placed`.
     pub(crate) tail_busy_ps: u128,
 }
@@ -81,6 +83,7 @@ impl Default for Times {
             complete: Time::ZERO,
             busy_ps: 0,
             dispatch_ps: 0,
+            held_ps: 0,
             tail_busy_ps: 0,
         }
     }

@@ -27,6 +27,7 @@ pub(super) fn kernels(runs: &IdVec<KernelId, Run<'_>>, sms: usize) -> KernelColu
         columns.complete.push(times.complete);
         columns.busy_ps.push(times.busy_ps);
         columns.dispatch_ps.push(times.dispatch_ps);
+        columns.sync_ps.push(times.held_ps + run.sync.waited_ps());
         let tail = slots * u128::from(times.end.since(times.placed).0);
         columns.tail_ps.push(tail.saturating_sub(times.tail_busy_ps));
     }

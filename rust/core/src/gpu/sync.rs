@@ -70,6 +70,7 @@ impl Sync {
                 overhead: time(overhead),
                 startup: time(startup),
                 leaving: vec![false; kernel.ctas() as usize],
+                waited_ps: 0,
             }),
             Work::Chain { ref needs, .. } => {
                 let ctas = kernel.ctas() as usize;
@@ -152,6 +153,16 @@ impl Sync {
         }
     }
 
+    /// How long CTAs waited for each other, or for their turn at a counter; added up.
+    pub(crate) fn waited_ps(&self) -> u128 {
+        match self {
+            Self::Counter(counter) => counter.waited_ps,
+            Self::Barrier(barrier) => barrier.waited_ps,
+            Self::Chain(chain) => chain.waited_ps,
+            Self::None | Self::Static(_) | Self::Memory | Self::Warps => 0,
+        }
+    }
+
     /// Who waits for whom, for a report: the first few.
     pub(crate) fn waiting(&self) -> Vec<(u32, u32)> {
         match self {
@@ -210,6 +221,7 @@ pub(crate) struct Counter {
     startup: Time,
     /// CTAs that have been told that no task is left.
     leaving: Vec<bool>,
+    waited_ps: u128,
 }
 
 impl Counter {
@@ -220,13 +232,15 @@ impl Counter {
         if *leaving {
             return Next::End;
         }
-        let answer = self.word.serve(now) + self.word.way(sm);
+        let way = self.word.way(sm);
+        let answer = self.word.serve(now) + way;
+        self.waited_ps += u128::from((answer + way).since(now).0);
         if self.taken == self.tasks {
             *leaving = true;
             return Next::At(answer);
         }
         self.taken += 1;
-        Next::At(answer + self.overhead + sampler.next() + self.word.way(sm))
+        Next::At(answer + self.overhead + sampler.next() + way)
     }
 }
 
@@ -238,6 +252,7 @@ pub(crate) struct Chain {
     /// The CTAs that wait for CTA `i` are `waiters[first[i]..first[i + 1]]`.
     waiters: Vec<u32>,
     first: Vec<usize>,
+    waited_ps: u128,
 }
 
 /// One CTA's state.
@@ -248,8 +263,8 @@ struct InChain {
     unset: u32,
     /// When it knows of the last one that was.
     known: Time,
-    /// It has come to the wait and stands there.
-    stands: Option<Place>,
+    /// It has come to the wait and stands there, since then.
+    stands: Option<(Place, Time)>,
     /// Nothing holds it any more.
     goes_on: bool,
 }
@@ -283,7 +298,7 @@ impl Chain {
             fill[on as usize] += 1;
             ctas[cta as usize].unset += 1;
         }
-        Self { word, ctas, waiters, first }
+        Self { word, ctas, waiters, first, waited_ps: 0 }
     }
 
     fn next(&mut self, cta: u32, place: Place, now: Time) -> Next {
@@ -292,10 +307,11 @@ impl Chain {
             return Next::End;
         }
         if state.unset > 0 {
-            state.stands = Some(place);
+            state.stands = Some((place, now));
             return Next::Waits;
         }
         state.goes_on = true;
+        self.waited_ps += u128::from(state.known.since(now).0);
         Next::At(now.max(state.known) + state.after)
     }
 
@@ -305,12 +321,13 @@ impl Chain {
         for &waiter in &self.waiters[self.first[cta as usize]..self.first[cta as usize + 1]] {
             let state = &mut self.ctas[waiter as usize];
             state.unset -= 1;
-            let reader = state.stands.map_or(sm, Place::sm);
+            let reader = state.stands.map_or(sm, |(place, _)| place.sm());
             state.known = state.known.max(set + self.word.way(reader));
             if state.unset == 0
-                && let Some(place) = state.stands.take()
+                && let Some((place, since)) = state.stands.take()
             {
                 state.goes_on = true;
+                self.waited_ps += u128::from(state.known.since(since).0);
                 woken.push((state.known + state.after, place));
             }
         }

@@ -30,6 +30,8 @@ pub struct KernelColumns {
     pub busy_ps: Vec<u128>,
     /// Time in which one of its CTAs waited, a slot that fits was free, and the dispatcher was the reason: slot time.
     pub dispatch_ps: Vec<u128>,
+    /// Time in which its CTAs waited at counters, grid barriers and flags, or for the kernel ahead: slot time.
+    pub sync_ps: Vec<u128>,
     /// Slot time idle from `placed` to `end`, of this kernel's own slots.
     pub tail_ps: Vec<u128>,
 }
