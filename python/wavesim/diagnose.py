@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, overload
 
 import polars as pl
 
-from wavesim.changes import CHANGES, Change, carve_outs
+from wavesim.changes import CHANGES, Change
+from wavesim.changes.of_device import has
+from wavesim.changes.of_program import carve_outs
 from wavesim.errors import Deadlock, InvalidInput
 from wavesim.simulate import simulate
 from wavesim.text import counted, shortened, time_text
-from wavesim.workload import Access, Streaming, Tiles, Warps
+from wavesim.workload import Access, Chain, GridSync, Persistent, Streaming, Tiles, Warps
 
 if TYPE_CHECKING:
     from wavesim.run import Run
@@ -57,7 +59,7 @@ class Finding:
     ``time_ns``: the account's slot time over the number of slots, so that all accounts add up to
     the makespan. ``share``: of all slot time. ``change``: what was changed, empty if nothing was.
     ``gain_ns``: the makespan less the makespan with that change, negative if it got longer; None if
-    nothing was simulated.
+    nothing was simulated, or all of it is told of a larger account.
     """
 
     account: str
@@ -129,27 +131,28 @@ def _is_large(found: Finding) -> bool:
 def diagnose(run: Run) -> Diagnosis:
     """Find what ``run`` lost its time to, by simulating what would give it back.
 
-    Costs at most one simulation, without CTAs recorded, for each change in ``wavesim.changes``.
-    The run itself is not touched.
+    Costs at most one simulation, without CTAs recorded, for each change in ``wavesim.changes``. One
+    that could give back two accounts is told with the larger: its gain is there once. The run
+    itself is not touched.
     """
-    tried: dict[Callable[[Run], Change | None], tuple[Change, float] | None] = {}
-
-    def outcome(make: Callable[[Run], Change | None]) -> tuple[Change, float] | None:
-        if make not in tried:
-            tried[make] = _simulated(run, make)
-        return tried[make]
-
+    told: dict[Callable[[Run], Change | None], tuple[Change, str]] = {}
     findings = []
-    for account, time_ps, share in run.ledger.select("account", "time_ps", "share").iter_rows():
+    ledger = run.ledger.sort("time_ps", descending=True, maintain_order=True)
+    for account, time_ps, share in ledger.select("account", "time_ps", "share").iter_rows():
         if time_ps == 0 or (account == "busy" and not _is_detailed(run)):
             continue
         # However few slots a grid fills, what its CTAs are busy with matters.
         worth = share >= WORTH_SIMULATING or account == "busy"
-        makes = CHANGES.get(account, ()) if worth else ()
-        outcomes = [found for make in makes if (found := outcome(make)) is not None]
+        outcomes, elsewhere = [], []
+        for make in CHANGES.get(account, ()) if worth else ():
+            if make in told:
+                change, where = told[make]
+                elsewhere.append(f"What {change.words} would give back is told of {where}.")
+            elif (found := _simulated(run, make)) is not None:
+                outcomes.append(found)
+                told[make] = found[0], account
         time_ns = float(time_ps) / 1e3 / run.slots
-        findings.append(_finding(run, account, time_ns, share, outcomes))
-    findings.sort(key=lambda finding: -finding.time_ns)
+        findings.append(_finding(run, account, time_ns, share, outcomes, elsewhere=elsewhere))
     return Diagnosis(tuple(findings), run.makespan_ns)
 
 
@@ -174,12 +177,19 @@ def _simulated(run: Run, make: Callable[[Run], Change | None]) -> tuple[Change, 
 
 
 def _finding(
-    run: Run, account: str, time_ns: float, share: float, outcomes: list[tuple[Change, float]]
+    run: Run,
+    account: str,
+    time_ns: float,
+    share: float,
+    outcomes: list[tuple[Change, float]],
+    *,
+    elsewhere: list[str],
 ) -> Finding:
     sentences = [
         f"{time_text(time_ns)} of {time_text(run.makespan_ns)}, {share:.1%} of all slot time.",
         *_where(run, account),
         *(_told(run, change, makespan_ns) for change, makespan_ns in outcomes),
+        *elsewhere,
     ]
     best = min(outcomes, key=lambda outcome: outcome[1], default=None)
     return Finding(
@@ -209,7 +219,11 @@ def _limit(run: Run, best: tuple[Change, float] | None) -> str:
     times = dict(run.busy.select("kind", "time_ps").iter_rows())
     most = max(times, key=lambda kind: times[kind])
     works = [launch.kernel.work for launch in run.program.launches()]
-    if most != "issue" or any(isinstance(work, Warps) for work in works):
+    if any(isinstance(work, Warps) for work in works):
+        return LIMITS[most]
+    if most == "sync":
+        return "waiting for other CTAs"
+    if most != "issue":
         return LIMITS[most]
     return "tensor cores" if any(isinstance(work, Tiles) for work in works) else "arithmetic"
 
@@ -225,10 +239,8 @@ LIMITS = {
 
 def _is_detailed(run: Run) -> bool:
     """Whether some work says more than how long it takes."""
-    return any(
-        isinstance(launch.kernel.work, Access | Tiles | Streaming | Warps)
-        for launch in run.program.launches()
-    )
+    kinds = Access | Chain | GridSync | Persistent | Streaming | Tiles | Warps
+    return any(has(launch.kernel.work, kinds) for launch in run.program.launches())
 
 
 def _told(run: Run, change: Change, makespan_ns: float) -> str:

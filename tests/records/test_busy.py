@@ -72,6 +72,27 @@ def test_a_product_is_at_issue_for_as_long_as_its_tensor_cores_work():
         ("issue slots", Kernel(1_056, 256, work=Warps([Loop(50, [Arithmetic(64, 4)])]))),
         ("arithmetic latency", Kernel(1_056, 32, work=Warps([Loop(50, [Arithmetic(64)])]))),
         ("barriers", Kernel(1_056, 512, work=WORKS["sync"])),
+        ("the cost of grid barriers", Kernel(264, work=GridSync(10, Duration.constant(ns=1_000)))),
+        (
+            "uneven work between grid barriers",
+            Kernel(264, work=GridSync(10, Duration.uniform(1_000, 50_000))),
+        ),
+        (
+            "the cost of counters",
+            Kernel(264, work=Persistent(50_000, Duration.constant(ns=99), "atomic")),
+        ),
+        (
+            "the times that it was told",
+            Kernel(264, work=Persistent(5_000, Duration.constant(ns=9_999), "atomic")),
+        ),
+        (
+            "the cost of flags",
+            Kernel(264, work=Chain(Duration.constant(ns=100), Duration.constant(ns=50))),
+        ),
+        (
+            "waiting for other CTAs",
+            Kernel(264, work=Chain(Duration.constant(ns=100), Duration.constant(ns=9_000))),
+        ),
     ],
 )
 def test_the_diagnosis_tells_what_limits_busy_ctas(limit, kernel):

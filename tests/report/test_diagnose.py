@@ -12,6 +12,7 @@ from wavesim import (
     Copy,
     Duration,
     Graph,
+    GridSync,
     Kernel,
     Launch,
     Persistent,
@@ -22,10 +23,11 @@ from wavesim import (
     Warps,
 )
 from wavesim import diagnose as diagnosing
-from wavesim.changes import (
-    CHANGES,
+from wavesim.changes import CHANGES
+from wavesim.changes.of_device import ideal_dispatcher
+from wavesim.changes.of_program import (
     dependent_launches,
-    ideal_dispatcher,
+    even_rounds,
     no_clusters,
     no_order,
     one_graph,
@@ -103,6 +105,31 @@ def test_what_a_change_gives_back_is_another_simulation() -> None:
     best = min(ideal.makespan_ns, other.makespan_ns)
     assert found.gain_ns == run.makespan_ns - best
     assert found.share > 0.1
+
+
+def test_what_could_give_back_two_accounts_is_told_once_with_the_larger() -> None:
+    run = wavesim.simulate("h200", kernel(5_000, ns=2_000), detail="kernels")
+    shares = dict(run.ledger.select("account", "share").iter_rows())
+    assert shares["starved"] > shares["fill"] > diagnosing.WORTH_SIMULATING
+    starved, fill = finding(run, "starved"), finding(run, "fill")
+    assert "With a dispatcher that costs nothing it takes" in starved.text
+    assert fill.text.endswith(
+        "What a dispatcher that costs nothing would give back is told of starved."
+    )
+    assert (fill.gain_ns, fill.change) == (None, "")
+
+
+def test_even_rounds_hold_the_same_work_in_as_many_rounds() -> None:
+    work = GridSync(7, Duration.uniform(1_000, 9_000))
+    run = wavesim.simulate("h200", Kernel(264, work=work))
+    change = even_rounds(run)
+    assert change is not None
+    (launch,) = change.program.launches()
+    assert isinstance(launch.kernel.work, GridSync)
+    even = wavesim.simulate("h200", change.program)
+    busy = [r.busy.filter(kind="unknown")["time_ps"].item() for r in (run, even)]
+    assert busy[1] == pytest.approx(busy[0], rel=1e-3)
+    assert even_rounds(even) is None
 
 
 def test_launch_gaps_are_closed_by_a_graph() -> None:

@@ -1,34 +1,28 @@
-"""Changes that a diagnosis tries: each makes another program, or takes another dispatcher.
-
-A change that does not apply is None: one kernel has no launch gap to close, and an ideal dispatcher
-can't be replaced by a better one.
-"""
+"""Changes of the program: launched, shared out or ordered another way."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from types import UnionType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import polars as pl
 
+from wavesim.changes.change import Change
 from wavesim.devices import Device, Occupancy, occupancy
+from wavesim.durations import Constant
 from wavesim.simulate import simulate
-from wavesim.warps import Arithmetic, Load, Loop, Store, Tensor, Warps
 from wavesim.workload import (
-    Access,
     Copy,
     Duration,
     Graph,
+    GridSync,
     Kernel,
     Launch,
     Measured,
     Persistent,
     Program,
     Record,
-    Streaming,
     Tiles,
     Wait,
 )
@@ -36,35 +30,21 @@ from wavesim.workload import (
 if TYPE_CHECKING:
     from wavesim.run import Run
 
-__all__ = ["CHANGES", "Change"]
+__all__ = [
+    "carve_outs",
+    "dependent_launches",
+    "even_rounds",
+    "no_clusters",
+    "no_order",
+    "one_graph",
+    "one_more_resident",
+    "persistent",
+    "whole_carve_out",
+    "whole_waves",
+]
 
 Node = Launch | Record | Wait | Copy
 """What a graph holds."""
-
-
-@dataclass(frozen=True)
-class Change:
-    """What is simulated instead.
-
-    ``words`` completes the sentence "With ... it takes 12 µs". ``assuming`` is what
-    the change takes for granted of the real work, empty if nothing.
-    """
-
-    words: str
-    program: Program
-    dispatcher: Literal["hardware", "ideal"]
-    assuming: str = ""
-    device: Device | None = None
-    """Another device; the run's own if there is none."""
-    limit: str = ""
-    """What limits the run if this change helps."""
-
-
-def ideal_dispatcher(run: Run) -> Change | None:
-    """Place CTAs at no cost."""
-    if run.dispatcher == "ideal":
-        return None
-    return Change("a dispatcher that costs nothing", run.program, "ideal")
 
 
 def one_graph(run: Run) -> Change | None:
@@ -163,6 +143,34 @@ def _work_ns(kernel: Kernel, busy_ns: float, device: Device) -> float:
         (pl.col("end_ns") - pl.col("start_ns")).mean()
     )["end_ns"]
     return max(0.0, busy_ns - kernel.ctas * float(setup_ns))
+
+
+def even_rounds(run: Run) -> Change | None:
+    """Share out the work between grid barriers evenly."""
+
+    def even(kernel: Kernel, busy_ns: float, _: int) -> Kernel | None:
+        work = kernel.work
+        if (
+            not isinstance(work, GridSync)
+            or work.rounds == 0
+            or isinstance(work.duration, Constant)
+        ):
+            return None
+        round_ns = _work_ns(kernel, busy_ns, run.device) / (kernel.ctas * work.rounds)
+        return kernel.edited(work=work.edited(duration=Duration.constant(ns=round_ns)))
+
+    program = _with_kernels(run, even)
+    return (
+        None
+        if program is None
+        else Change(
+            "the same work between grid barriers in equal parts",
+            program,
+            run.dispatcher,
+            "the work can be split so at no cost",
+            limit="uneven work between grid barriers",
+        )
+    )
 
 
 def persistent(run: Run) -> Change | None:
@@ -329,11 +337,13 @@ def _with_kernels(
 ) -> Program | None:
     """The run's program with changed kernels; None if none changes.
 
-    ``change`` gets a kernel, the time its CTAs ran in all (mean of its launches) and its residency.
+    ``change`` gets a kernel, the time its CTAs ran in all without what they waited for each other
+    (mean of its launches), and its residency.
     """
     launches = list(run.program.launches())
     slot_ns = pl.col("utilization") * pl.col("duration_ns") * pl.col("residency") * run.device.sms
-    measured = run.kernels.select(slot_ns.alias("busy_ns"), "residency").rows()
+    worked_ns = slot_ns - pl.col("sync_ns")
+    measured = run.kernels.select(worked_ns.alias("busy_ns"), "residency").rows()
     busy: dict[Kernel, list[float]] = {}
     residency: dict[Kernel, int] = {}
     for launch, (busy_ns, resident) in zip(launches, measured, strict=True):
@@ -355,102 +365,3 @@ def _replaced(item: Node | Graph, new: Mapping[Kernel, Kernel]) -> Node | Graph:
     if isinstance(item, Launch) and item.kernel in new:
         return item.edited(kernel=new[item.kernel])
     return item
-
-
-def faster_dram(run: Run) -> Change | None:
-    """Double the bandwidth of DRAM."""
-    numbers = {"dram.bandwidth_gb_s": 2.0, "dram.reached_gb_s": 2.0}
-    return _on_device(run, "DRAM of twice the bandwidth", "DRAM bandwidth", numbers)
-
-
-def faster_l2(run: Run) -> Change | None:
-    """Double the bandwidth of L2, on the way to each SM too."""
-    numbers = {
-        "l2.bandwidth_gb_s": 2.0,
-        "l2.write_bandwidth_gb_s": 2.0,
-        "l2.fabric_bandwidth_gb_s": 2.0,
-        "l2.port_bytes_per_cycle": 2.0,
-    }
-    return _on_device(run, "L2 of twice the bandwidth", "L2 bandwidth", numbers)
-
-
-def nearer_memory(run: Run) -> Change | None:
-    """Halve the latencies of L2 and DRAM."""
-    numbers = {
-        "l2.near_latency_cycles": 0.5,
-        "l2.far_latency_cycles": 0.5,
-        "dram.latency_cycles": 0.5,
-    }
-    return _on_device(run, "half the latency of L2 and DRAM", "memory latency", numbers)
-
-
-def faster_tensor_cores(run: Run) -> Change | None:
-    """Double the rate of the tensor cores."""
-    numbers = {
-        "limits.tensor_flops_per_cycle": 2.0,
-        "issue.tensor_interval_cycles": 0.5,
-        "issue.tensor_latency_cycles": 0.5,
-    }
-    words = "tensor cores of twice the rate"
-    return _on_device(run, words, "tensor cores", numbers, Tiles | Tensor)
-
-
-def faster_arithmetic(run: Run) -> Change | None:
-    """Halve the latency of dependent multiply-adds."""
-    numbers = {"issue.fma_latency_cycles": 0.5}
-    words = "multiply-adds of half the latency"
-    return _on_device(run, words, "arithmetic latency", numbers, Arithmetic)
-
-
-def more_lanes(run: Run) -> Change | None:
-    """Double the FP32 lanes of an SM."""
-    return _on_device(
-        run, "twice the FP32 lanes", "arithmetic", {"limits.fp32_lanes": 2.0}, Streaming
-    )
-
-
-def _on_device(
-    run: Run,
-    words: str,
-    limit: str,
-    factors: Mapping[str, float],
-    work: type | UnionType = Access | Tiles | Streaming | Load | Store,
-) -> Change | None:
-    """The same program on a device whose numbers are multiplied, if it has such work."""
-    if not any(_has(launch.kernel.work, work) for launch in run.program.launches()):
-        return None
-    edits: dict[str, float] = {}
-    for path, factor in factors.items():
-        part, name = path.split(".")
-        value = getattr(getattr(run.device, part), name)
-        whole = isinstance(value, int)
-        edits[path] = max(round(value * factor), 1) if whole else value * factor
-    device = run.device.edited(edits)
-    return Change(words, run.program, run.dispatcher, device=device, limit=limit)
-
-
-def _has(work: object, kinds: type | UnionType) -> bool:
-    if isinstance(work, Warps):
-        return any(_has(segment, kinds) for program in work.programs for segment in program)
-    if isinstance(work, Loop):
-        return any(_has(segment, kinds) for segment in work.body)
-    return isinstance(work, kinds)
-
-
-CHANGES: Mapping[str, tuple[Callable[[Run], Change | None], ...]] = {
-    "launch": (one_graph, dependent_launches),
-    "fill": (ideal_dispatcher,),
-    "starved": (ideal_dispatcher, persistent),
-    "blocked": (one_more_resident, whole_carve_out, no_clusters),
-    "tail": (whole_waves,),
-    "dependency": (whole_waves, no_order),
-    "busy": (
-        faster_dram,
-        faster_l2,
-        nearer_memory,
-        faster_tensor_cores,
-        more_lanes,
-        faster_arithmetic,
-    ),
-}
-"""For each account the changes that could give it back."""

@@ -1,0 +1,131 @@
+"""Changes of the device: what the program asks for is faster, or costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import UnionType
+from typing import TYPE_CHECKING
+
+from wavesim.changes.change import Change
+from wavesim.warps import Arithmetic, Load, Loop, Store, Tensor, Warps
+from wavesim.workload import Access, Chain, GridSync, Persistent, Streaming, Tiles
+
+if TYPE_CHECKING:
+    from wavesim.run import Run
+
+__all__ = [
+    "cheaper_sync",
+    "faster_arithmetic",
+    "faster_dram",
+    "faster_l2",
+    "faster_tensor_cores",
+    "has",
+    "ideal_dispatcher",
+    "more_lanes",
+    "nearer_memory",
+]
+
+
+def ideal_dispatcher(run: Run) -> Change | None:
+    """Place CTAs at no cost."""
+    if run.dispatcher == "ideal":
+        return None
+    return Change("a dispatcher that costs nothing", run.program, "ideal")
+
+
+def faster_dram(run: Run) -> Change | None:
+    """Double the bandwidth of DRAM."""
+    numbers = {"dram.bandwidth_gb_s": 2.0, "dram.reached_gb_s": 2.0}
+    return _on_device(run, "DRAM of twice the bandwidth", "DRAM bandwidth", numbers)
+
+
+def faster_l2(run: Run) -> Change | None:
+    """Double the bandwidth of L2, on the way to each SM too."""
+    numbers = {
+        "l2.bandwidth_gb_s": 2.0,
+        "l2.write_bandwidth_gb_s": 2.0,
+        "l2.fabric_bandwidth_gb_s": 2.0,
+        "l2.port_bytes_per_cycle": 2.0,
+    }
+    return _on_device(run, "L2 of twice the bandwidth", "L2 bandwidth", numbers)
+
+
+def nearer_memory(run: Run) -> Change | None:
+    """Halve the latencies of L2 and DRAM."""
+    numbers = {
+        "l2.near_latency_cycles": 0.5,
+        "l2.far_latency_cycles": 0.5,
+        "dram.latency_cycles": 0.5,
+    }
+    return _on_device(run, "half the latency of L2 and DRAM", "memory latency", numbers)
+
+
+def faster_tensor_cores(run: Run) -> Change | None:
+    """Double the rate of the tensor cores."""
+    numbers = {
+        "limits.tensor_flops_per_cycle": 2.0,
+        "issue.tensor_interval_cycles": 0.5,
+        "issue.tensor_latency_cycles": 0.5,
+    }
+    words = "tensor cores of twice the rate"
+    return _on_device(run, words, "tensor cores", numbers, Tiles | Tensor)
+
+
+def faster_arithmetic(run: Run) -> Change | None:
+    """Halve the latency of dependent multiply-adds."""
+    numbers = {"issue.fma_latency_cycles": 0.5}
+    words = "multiply-adds of half the latency"
+    return _on_device(run, words, "arithmetic latency", numbers, Arithmetic)
+
+
+def more_lanes(run: Run) -> Change | None:
+    """Double the FP32 lanes of an SM."""
+    return _on_device(
+        run, "twice the FP32 lanes", "arithmetic", {"limits.fp32_lanes": 2.0}, Streaming
+    )
+
+
+def cheaper_sync(run: Run) -> Change | None:
+    """Halve what counters, grid barriers and flags cost."""
+    timings = type(run.device.sync).model_fields
+    numbers = {f"sync.{name}": 0.5 for name in timings if name.endswith("_cycles")}
+    works = [launch.kernel.work for launch in run.program.launches()]
+    found = [name for kind, name in _WORDS.items() if any(has(work, kind) for work in works)]
+    named = " and ".join(found)
+    words = f"{named} that cost half as much"
+    return _on_device(run, words, f"the cost of {named}", numbers, GridSync | Chain | Persistent)
+
+
+_WORDS = {GridSync: "grid barriers", Persistent: "counters", Chain: "flags"}
+"""What CTAs of such work wait at."""
+
+
+def _on_device(
+    run: Run,
+    words: str,
+    limit: str,
+    factors: Mapping[str, float],
+    work: type | UnionType = Access | Tiles | Streaming | Load | Store,
+) -> Change | None:
+    """The same program on a device whose numbers are multiplied, if it has such work."""
+    if not any(has(launch.kernel.work, work) for launch in run.program.launches()):
+        return None
+    edits: dict[str, float] = {}
+    for path, factor in factors.items():
+        part, name = path.split(".")
+        value = getattr(getattr(run.device, part), name)
+        whole = isinstance(value, int)
+        edits[path] = max(round(value * factor), 1) if whole else value * factor
+    device = run.device.edited(edits)
+    return Change(words, run.program, run.dispatcher, device=device, limit=limit)
+
+
+def has(work: object, kinds: type | UnionType) -> bool:
+    """Whether a kernel's work is of these kinds, or a program of its warps has such segments."""
+    if isinstance(work, Persistent) and work.schedule == "static":
+        return False  # its CTAs ask nobody for tasks
+    if isinstance(work, kinds):
+        return True
+    if isinstance(work, Warps):
+        return any(has(segment, kinds) for program in work.programs for segment in program)
+    return isinstance(work, Loop) and any(has(segment, kinds) for segment in work.body)
