@@ -29,9 +29,10 @@ class InvalidInput(WavesimError, ValueError):
 
 
 class CannotLaunch(InvalidInput):
-    """A kernel that the device refuses: no SM can hold even one of its CTAs.
+    """A kernel that the device refuses.
 
-    ``field`` is that which asks for too much: ``"kernel.shared_memory"``.
+    No SM can hold even one of its CTAs, or it is launched cooperatively and the device does not
+    hold all of them at once. ``field`` is that which asks for too much: ``"kernel.shared_memory"``.
     """
 
 

@@ -51,7 +51,8 @@ def simulate(
     Raises:
         InvalidInput: a value that can't be, with the path of its field.
         CannotLaunch: the device refuses a kernel; which limit, and by how much.
-        Deadlock: nothing can go on, such as a grid barrier that waits for CTAs that don't fit.
+        Deadlock: nothing can go on, such as a grid barrier of a launch that is not cooperative and
+            does not fit.
         KeyboardInterrupt: Ctrl-C, within a fraction of a second.
     """
     target = catalogue_device(device) if isinstance(device, str) else device

@@ -221,7 +221,7 @@ class Kernel(Editable, Spec):
         shared_memory: static and dynamic shared memory a CTA, in bytes; opted in where needed.
         cluster: CTAs a cluster; the grid is a whole number of clusters.
         barriers: named barriers a CTA; 0 if not known.
-        cooperative: all CTAs must be resident at once.
+        cooperative: all CTAs must be resident at once, or the device refuses the launch.
         cluster_launch: launched with a cluster size although that is 1; the dispatcher then places
             it as it places clusters, and an SM holds fewer.
         non_portable_cluster: allow cluster sizes that not every device takes.

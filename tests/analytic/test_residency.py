@@ -58,9 +58,7 @@ def test_a_grid_barrier_of_128_ctas_hangs_a_p100_that_holds_112():
     # CUB issue 369.
     def launched(grid: int) -> wavesim.Run:
         work = GridSync(2, Duration.constant(ns=1_000))
-        return wavesim.simulate(
-            p100(), Kernel(grid, 1_024, cooperative=True, name="scan", work=work)
-        )
+        return wavesim.simulate(p100(), Kernel(grid, 1_024, name="scan", work=work))
 
     assert launched(112).ctas.height == 112
     with pytest.raises(Deadlock, match=r"`scan`.* all 128 CTAs at once and p100 holds 112"):

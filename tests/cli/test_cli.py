@@ -251,7 +251,7 @@ def test_a_deadlock_is_an_error_of_the_input(
     capsys: pytest.CaptureFixture[str], scenario: Path
 ) -> None:
     scenario.write_text(
-        'device = "h200"\n[kernels.k]\ngrid = 5_000\nblock = 1024\ncooperative = true\n'
+        'device = "h200"\n[kernels.k]\ngrid = 5_000\nblock = 1024\n'
         'work = { kind = "grid_sync", rounds = 2, duration = { kind = "constant", ns = 9 } }\n'
     )
     _, err = said(capsys, "run", scenario, code=2)

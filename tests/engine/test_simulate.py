@@ -99,9 +99,17 @@ def test_a_lone_kernel_is_not_told_of_a_program_that_it_did_not_write(h200):
 
 
 def test_a_grid_barrier_that_not_all_ctas_reach_is_a_deadlock_that_names_them(h200):
-    kernel = Kernel(4_000, cooperative=True, work=GridSync(2, Duration.constant(ns=10)))
+    kernel = Kernel(4_000, work=GridSync(2, Duration.constant(ns=10)))
     with pytest.raises(Deadlock, match=r"needs all 4000 CTAs at once and h200 holds 1056"):
         wavesim.simulate(h200, kernel)
+
+
+def test_a_cooperative_launch_that_the_driver_refuses_names_the_largest_grid(h200):
+    work = GridSync(2, Duration.constant(ns=10))
+    with pytest.raises(CannotLaunch, match="4000 CTAs, and 1056 are the most") as refused:
+        wavesim.simulate(h200, Kernel(4_000, cooperative=True, work=work))
+    assert refused.value.field == "kernel.grid"
+    assert wavesim.simulate(h200, Kernel(1_056, cooperative=True, work=work)).makespan_ps > 0
 
 
 def test_all_errors_have_one_root_and_bad_values_are_value_errors():

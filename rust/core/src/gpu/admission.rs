@@ -38,26 +38,36 @@ pub(super) fn check_walks(device: &Device, program: &Program, arrays: &[&[f64]])
     Ok(())
 }
 
-/// A grid barrier needs every CTA at once: more of them than the device holds would wait for each other for ever.
+/// A grid barrier needs every CTA at once. A cooperative launch of more than the device holds is refused; without one,
+/// they would wait for each other for ever.
 pub(super) fn check_barriers(device: &Device, program: &Program, footprints: &[Footprint]) -> Result<()> {
-    for (kernel, footprint) in program.kernels.iter().zip(footprints) {
-        let held = held_at_once(device, kernel, footprint);
-        if kernel.is_cooperative() && kernel.ctas() > held {
-            let who = format!(
-                "kernel `{}`: {} needs all {} CTAs at once and {} holds {held} ({}{} on each of {} SMs): \
-                 CTAs 0 to {} wait at the barrier for CTAs {held} to {}, which wait for their slots",
-                kernel.name,
-                if matches!(kernel.work, Work::GridSync { .. }) { "its grid barrier" } else { "a cooperative launch" },
-                kernel.ctas(),
-                device.name,
-                if kernel.cluster > 1 || dealt_to(device).is_some() { "at most " } else { "" },
-                footprint.residency,
-                device.sm_count(),
-                held.saturating_sub(1),
-                kernel.ctas() - 1,
-            );
-            return Err(Error::Deadlock { at_ns: 0, who });
+    for (i, (kernel, footprint)) in program.kernels.iter().zip(footprints).enumerate() {
+        let (ctas, held) = (kernel.ctas(), held_at_once(device, kernel, footprint));
+        if !kernel.is_cooperative() || ctas <= held {
+            continue;
         }
+        let at_most = if kernel.cluster > 1 || dealt_to(device).is_some() { "at most " } else { "" };
+        let room = format!("{at_most}{} on each of {} SMs", footprint.residency, device.sm_count());
+        if kernel.cooperative {
+            return Err(Error::CannotLaunch {
+                field: format!("program.kernels[{i}].grid"),
+                value: ctas.to_string(),
+                kernel: kernel.name.clone(),
+                device: device.name.clone(),
+                why: format!(
+                    "a cooperative launch of {ctas} CTAs, and {held} are the most that it holds at once ({room})"
+                ),
+            });
+        }
+        let who = format!(
+            "kernel `{}`: its grid barrier needs all {ctas} CTAs at once and {} holds {held} ({room}): \
+             CTAs 0 to {} wait at the barrier for CTAs {held} to {}, which wait for their slots",
+            kernel.name,
+            device.name,
+            held.saturating_sub(1),
+            ctas - 1,
+        );
+        return Err(Error::Deadlock { at_ns: 0, who });
     }
     Ok(())
 }

@@ -32,6 +32,7 @@ fn launch(kernel: usize, stream: u32, at_ns: f64) -> Item {
 
 #[test]
 fn a_grid_barrier_for_more_ctas_than_fit_is_a_deadlock_that_says_how_many() {
+    let barrier = |name, ctas| Kernel { cooperative: false, ..barrier(name, ctas) };
     Case::ideal(small(4), barrier("fits", 4)).simulate();
     let error = error_of(&Case::ideal(small(4), barrier("wide", 5)));
     let Error::Deadlock { who, .. } = &error else { panic!("{error}") };
@@ -42,9 +43,14 @@ fn a_grid_barrier_for_more_ctas_than_fit_is_a_deadlock_that_says_how_many() {
 }
 
 #[test]
-fn a_cooperative_launch_is_checked_whatever_its_work() {
-    let kernel = Kernel { work: Work::Duration(short()), ..barrier("cooperative", 5) };
-    assert!(matches!(error_of(&Case::ideal(small(4), kernel)), Error::Deadlock { .. }));
+fn a_cooperative_launch_of_more_ctas_than_fit_is_refused_whatever_its_work() {
+    let plain = Kernel { work: Work::Duration(short()), ..barrier("plain", 5) };
+    for kernel in [plain, barrier("barrier", 5)] {
+        let error = error_of(&Case::ideal(small(4), kernel));
+        let Error::CannotLaunch { field, value, why, .. } = &error else { panic!("{error}") };
+        assert_eq!((field.as_str(), value.as_str()), ("program.kernels[0].grid", "5"));
+        assert!(why.contains("of 5 CTAs, and 4 are the most that it holds at once (1 on each of 4 SMs)"), "{why}");
+    }
 }
 
 #[test]
@@ -54,7 +60,7 @@ fn a_grid_barrier_is_held_against_the_clusters_that_fit_not_against_all_sms() {
     let device = catalogue::device("h200").unwrap();
     Case::ideal(device.clone(), clustered(120)).simulate();
     let error = error_of(&Case::ideal(device, clustered(128)));
-    assert!(matches!(error, Error::Deadlock { .. }), "{error}");
+    assert!(matches!(error, Error::CannotLaunch { .. }), "{error}");
 }
 
 #[test]
@@ -66,7 +72,7 @@ fn a_grid_barrier_on_xcds_of_uneven_size_is_held_against_the_smallest() {
     let kernel = |ctas| Kernel { shared_memory: 60 * 1024, ..barrier("dealt", ctas) };
     Case::ideal(device.clone(), kernel(4)).simulate();
     let error = error_of(&Case::ideal(device, kernel(40)));
-    assert!(matches!(error, Error::Deadlock { .. }), "{error}");
+    assert!(matches!(error, Error::CannotLaunch { .. }), "{error}");
 }
 
 #[test]
