@@ -10,7 +10,7 @@ import time
 import pytest
 
 import wavesim
-from wavesim import Duration, GridSync, Kernel, Launch, Program
+from wavesim import Duration, Graph, GridSync, Kernel, Launch, Program
 from wavesim.errors import CannotLaunch, Deadlock, InvalidInput, WavesimError
 
 KERNEL = Kernel(1_000, work=Duration.constant(ns=1_000))
@@ -110,6 +110,24 @@ def test_a_cooperative_launch_that_the_driver_refuses_names_the_largest_grid(h20
         wavesim.simulate(h200, Kernel(4_000, cooperative=True, work=work))
     assert refused.value.field == "kernel.grid"
     assert wavesim.simulate(h200, Kernel(1_056, cooperative=True, work=work)).makespan_ps > 0
+
+
+@pytest.mark.parametrize(
+    ("value", "refused"),
+    [
+        (0, lambda: wavesim.device("h200").edited({"sync.queued_requests": 0})),
+        (-5.0, lambda: wavesim.device("h200").edited({"dispatch.refill_cycles": -5.0})),
+        (400_000, lambda: wavesim.simulate("h200", KERNEL.edited(shared_memory=400_000))),
+        (1.5, lambda: Program([Graph([Launch(KERNEL, at_ns=1.5)])])),
+        ("seen", lambda: Program([wavesim.Wait("seen")])),
+        ("h300", lambda: wavesim.device("h300")),
+        (200, lambda: wavesim.simulate("h200", KERNEL, first_sms=[200])),
+    ],
+)
+def test_the_value_of_an_error_is_what_was_given_whoever_refused_it(value, refused):
+    with pytest.raises(InvalidInput) as caught:
+        refused()
+    assert (caught.value.value, type(caught.value.value)) == (value, type(value))
 
 
 def test_all_errors_have_one_root_and_bad_values_are_value_errors():

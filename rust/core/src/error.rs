@@ -4,8 +4,67 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::ids::SmId;
+
+/// A value that was refused, as it was given; or what it is, in words.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Value {
+    /// A whole number; one that 64 bits do not hold is given as text.
+    Whole(i64),
+    /// Any other number.
+    Number(f64),
+    /// Text.
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(value) => value.fmt(f),
+            Self::Number(value) => value.fmt(f),
+            Self::Text(value) => value.fmt(f),
+        }
+    }
+}
+
+macro_rules! whole {
+    ($($kind:ty),*) => {$(
+        impl From<$kind> for Value {
+            fn from(value: $kind) -> Self {
+                i64::try_from(value).map_or_else(|_| Self::Text(value.to_string()), Self::Whole)
+            }
+        }
+    )*};
+}
+whole!(i32, i64, u8, u16, u32, u64, u128, usize);
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Self::Number(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Self::Text(value.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Self {
+        Self::Text(value)
+    }
+}
+
+impl From<SmId> for Value {
+    fn from(sm: SmId) -> Self {
+        sm.0.into()
+    }
+}
+
 /// Why a simulation, a device or a workload was refused, or could not go on.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A value that can't be: the field's path, what it got, and what it should be.
@@ -14,7 +73,7 @@ pub enum Error {
         /// The path of the field, such as `program.items[2].kernel.block`.
         field: String,
         /// The value as it was given.
-        value: String,
+        value: Value,
         /// What is wrong with it.
         why: String,
     },
@@ -24,7 +83,7 @@ pub enum Error {
         /// The path of the kernel's field that asks for too much.
         field: String,
         /// The value of that field.
-        value: String,
+        value: Value,
         /// The kernel's name.
         kernel: String,
         /// The device's name.
@@ -47,9 +106,8 @@ pub enum Error {
 
 impl Error {
     /// A value that can't be.
-    #[allow(clippy::needless_pass_by_value)] // so that numbers can be given as they are
-    pub fn invalid(field: impl Into<String>, value: impl fmt::Display, why: impl Into<String>) -> Self {
-        Self::Invalid { field: field.into(), value: value.to_string(), why: why.into() }
+    pub fn invalid(field: impl Into<String>, value: impl Into<Value>, why: impl Into<String>) -> Self {
+        Self::Invalid { field: field.into(), value: value.into(), why: why.into() }
     }
 
     /// The same error, seen from one level up: `prefix.field`.

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use wavesim::device::Device;
-use wavesim::error::Error;
+use wavesim::error::{Error, Value};
 
 /// How often a run comes back to ask whether the user pressed Ctrl-C. Coming back may have to wait for another thread
 /// to let go of the interpreter (5 ms by default), so it is not done on every call of the core.
@@ -48,14 +48,18 @@ pub(crate) fn enter<T: Send>(
 /// The exception of `wavesim.errors` that says what a core error says.
 pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     let message = error.to_string();
+    let of = |name, field: &String, value: &Value| {
+        let class = class(py, name)?;
+        match value {
+            Value::Whole(value) => class.call1((message.as_str(), field, value)),
+            Value::Number(value) => class.call1((message.as_str(), field, value)),
+            other => class.call1((message.as_str(), field, other.to_string())),
+        }
+    };
     let exception = match error {
-        Error::Invalid { field, value, .. } => {
-            class(py, "InvalidInput").and_then(|class| class.call1((message, field, value)))
-        }
-        Error::CannotLaunch { field, value, .. } => {
-            class(py, "CannotLaunch").and_then(|class| class.call1((message, field, value)))
-        }
-        Error::Deadlock { .. } => class(py, "Deadlock").and_then(|class| class.call1((message,))),
+        Error::Invalid { field, value, .. } => of("InvalidInput", field, value),
+        Error::CannotLaunch { field, value, .. } => of("CannotLaunch", field, value),
+        Error::Deadlock { .. } => class(py, "Deadlock").and_then(|class| class.call1((message.as_str(),))),
         other => return PyRuntimeError::new_err(other.to_string()),
     };
     exception.map_or_else(|failure| failure, PyErr::from_value)

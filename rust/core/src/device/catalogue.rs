@@ -82,7 +82,7 @@ pub fn device(name: &str) -> Result<Device> {
         } else {
             format!("no such device; did you mean {}?", near.join(", "))
         };
-        return Err(Error::invalid("device", format!("{name:?}"), why));
+        return Err(Error::invalid("device", name, why));
     };
     Ok(load(short).clone())
 }

@@ -144,7 +144,7 @@ impl Limits {
         let unknown = || {
             let known: Vec<String> = KNOWN.iter().map(|(a, b)| format!("{a}.{b}")).collect();
             let why = format!("known are {}, gfx90a, gfx942 and gfx950", known.join(", "));
-            Error::invalid("compute_capability", capability, why)
+            Error::invalid("compute_capability", capability.to_string(), why)
         };
         match capability {
             ComputeCapability::Cuda(major, minor) => cuda_limits(*major, *minor).ok_or_else(unknown),

@@ -43,7 +43,7 @@ pub use provenance::{Provenance, Status};
 pub use sync::SyncTimings;
 pub use topology::{Gpc, Group, Topology};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Value};
 
 /// A GPU: everything that a simulation knows of the hardware.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -146,8 +146,9 @@ impl Device {
 }
 
 /// Refuses a number that is not finite or not in `low..=high`.
-fn in_range(field: &str, value: f64, low: f64, high: f64) -> Result<()> {
-    if value.is_finite() && (low..=high).contains(&value) {
+fn in_range(field: &str, value: impl Into<f64> + Into<Value> + Copy, low: f64, high: f64) -> Result<()> {
+    let number: f64 = value.into();
+    if number.is_finite() && (low..=high).contains(&number) {
         Ok(())
     } else {
         Err(Error::invalid(field, value, format!("must be a number from {low} to {high}")))

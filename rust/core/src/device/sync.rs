@@ -43,6 +43,6 @@ impl SyncTimings {
         ] {
             in_range(field, value, 0.0, 1e9)?;
         }
-        in_range("queued_requests", f64::from(self.queued_requests), 1.0, 1e9)
+        in_range("queued_requests", self.queued_requests, 1.0, 1e9)
     }
 }

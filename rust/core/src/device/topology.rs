@@ -128,9 +128,9 @@ impl Topology {
                     match seen.get_mut(sm.index()) {
                         None => {
                             let why = format!("SM numbers run from 0 to {}", count - 1);
-                            return Err(Error::invalid(field, sm, why));
+                            return Err(Error::invalid(field, *sm, why));
                         }
-                        Some(true) => return Err(Error::invalid(field, sm, "this SM is listed twice")),
+                        Some(true) => return Err(Error::invalid(field, *sm, "this SM is listed twice")),
                         Some(slot) => *slot = true,
                     }
                 }

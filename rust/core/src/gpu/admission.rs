@@ -51,7 +51,7 @@ pub(super) fn check_barriers(device: &Device, program: &Program, footprints: &[F
         if kernel.cooperative {
             return Err(Error::CannotLaunch {
                 field: format!("program.kernels[{i}].grid"),
-                value: ctas.to_string(),
+                value: ctas.into(),
                 kernel: kernel.name.clone(),
                 device: device.name.clone(),
                 why: format!(
@@ -119,7 +119,7 @@ pub(super) fn footprints(device: &Device, program: &Program) -> Result<Vec<Footp
                     let (field, value) = asked_too_much(kernel, refusal.limit);
                     Err(Error::CannotLaunch {
                         field: format!("program.kernels[{i}].{field}"),
-                        value: value.to_string(),
+                        value: value.into(),
                         kernel: kernel.name.clone(),
                         device: device.name.clone(),
                         why: refusal.text,

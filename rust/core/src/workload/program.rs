@@ -162,7 +162,7 @@ impl Program {
                 Item::Wait(wait) => {
                     if !recorded.contains(wait.event.as_str()) {
                         let why = "no record of this event is issued before the wait, so it can never be reached";
-                        return Err(Error::invalid(at("wait.event"), &wait.event, why));
+                        return Err(Error::invalid(at("wait.event"), wait.event.as_str(), why));
                     }
                 }
                 Item::Copy(copy) => {

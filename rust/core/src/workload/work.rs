@@ -34,9 +34,14 @@ impl Span {
         }
     }
 
-    pub(crate) fn validate(self, field: &str) -> Result<()> {
+    /// Without its unit.
+    fn number(self) -> f64 {
         let (Self::Ns(value) | Self::Cycles(value)) = self;
-        check_span(field, value)
+        value
+    }
+
+    pub(crate) fn validate(self, field: &str) -> Result<()> {
+        check_span(field, self.number())
     }
 }
 
@@ -110,7 +115,7 @@ impl Duration {
                 high.validate("uniform.high")?;
                 if low.ps(500.0) > high.ps(500.0) {
                     let why = "the shortest is longer than the longest";
-                    return Err(Error::invalid("uniform.low", format!("{low:?}"), why));
+                    return Err(Error::invalid("uniform.low", low.number(), why));
                 }
                 Ok(())
             }
@@ -236,7 +241,7 @@ impl Work {
                 overhead.validate("persistent.overhead")?;
                 startup.validate("persistent.startup")?;
                 if *tasks > u64::from(u32::MAX) {
-                    return Err(Error::invalid("persistent.tasks", tasks, "at most 4294967295 tasks"));
+                    return Err(Error::invalid("persistent.tasks", *tasks, "at most 4294967295 tasks"));
                 }
                 duration.validate(*tasks, arrays).map_err(|e| e.within("persistent.duration"))
             }

@@ -48,7 +48,7 @@ fn a_cooperative_launch_of_more_ctas_than_fit_is_refused_whatever_its_work() {
     for kernel in [plain, barrier("barrier", 5)] {
         let error = error_of(&Case::ideal(small(4), kernel));
         let Error::CannotLaunch { field, value, why, .. } = &error else { panic!("{error}") };
-        assert_eq!((field.as_str(), value.as_str()), ("program.kernels[0].grid", "5"));
+        assert_eq!((field.as_str(), value), ("program.kernels[0].grid", &5_u32.into()));
         assert!(why.contains("of 5 CTAs, and 4 are the most that it holds at once (1 on each of 4 SMs)"), "{why}");
     }
 }
