@@ -269,12 +269,12 @@ AnyDuration = Annotated[
 """Any kind of duration; in files told by ``kind``."""
 
 
-def for_count(duration: Duration, count: int, of: str) -> Duration:
+def for_count(duration: Duration, count: int, of: str, field: str = "") -> Duration:
     """Give the duration with functions made into values, and as many values as are needed."""
     if isinstance(duration, Function):
         return duration.of(count)
     if isinstance(duration, PerCta) and len(duration.values) != count:
         got = len(duration.values)
         why = f"one value {of} is needed, {count:,} in all (got {got:,})"
-        raise InvalidInput(why, None, got)
+        raise InvalidInput(f"{field}: {why}" if field else why, field or None, got)
     return duration

@@ -59,7 +59,7 @@ def simulate(
     if not isinstance(target, Device):
         raise InvalidInput(f"device: must be a device or a name (got {device!r})", "device", device)
     if isinstance(program, Kernel):
-        asked = _launched(program)
+        asked = Program([Launch(program)])
     elif isinstance(program, Program):
         asked = program
     else:
@@ -125,13 +125,6 @@ def _first_sms(first_sms: Sequence[int], device: Device) -> tuple[int, ...]:
             raise InvalidInput(why, f"first_sms[{i}]", value)
         first.append(sm)
     return tuple(first)
-
-
-def _launched(kernel: Kernel) -> Program:
-    try:
-        return Program([Launch(kernel)])
-    except InvalidInput as error:
-        raise _of_kernel(error) from None
 
 
 def _of_kernel(error: InvalidInput) -> InvalidInput:

@@ -7,7 +7,7 @@ wrote (``items[7].kernel.grid[0]``).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[tuple[int], np.dtype[np.float64]]
 
-__all__ = ["Wire", "check_kernel", "single_launch", "translated", "wire_of"]
+__all__ = ["Wire", "check_shape", "check_work", "single_launch", "translated", "wire_of"]
 
 _ENGINE_KINDS = {"lognormal": "log_normal", "streamed": "stream", "warp_programs": "warps"}
 _WORDS = {"await": "wait", "barrier": "barrier", "branch": "branch"}
@@ -95,12 +95,7 @@ def wire_of(program: Program, works: Mapping[Kernel, Duration] | None = None) ->
         "items": items,
         "streams": {number: {"priority": s.priority} for number, s in program.streams.items()},
     }
-    accesses = tuple(
-        tuple(f"work.{path}" for path in kernel.work.accesses().values())
-        if kernel.work.kind == "warp_programs"
-        else ()
-        for kernel in kernels
-    )
+    accesses = tuple(_accesses(kernel) for kernel in kernels)
     return Wire(_json(wired), tuple(arrays), tuple(paths), accesses)
 
 
@@ -111,28 +106,53 @@ def single_launch(kernel: Kernel, duration_ns: float) -> str:
     return _json({"kernels": [fields], "items": [{"launch": {"kernel": 0}}]})
 
 
-def check_kernel(kernel: Kernel) -> None:
+def check_shape(kernel: Kernel) -> None:
     """Have the engine check a kernel's shape; raises InvalidInput with the field and its value."""
     try:
-        _wavesim.check_kernel(_json(_kernel(kernel, [], None, shape_only=True)))
+        _wavesim.check_kernel(_json(_kernel(kernel, [], None, shape_only=True)), ())
     except InvalidInput as error:
         raise InvalidInput(str(error), error.field, _value(kernel, error)) from None
+
+
+def check_work(kernel: Kernel) -> None:
+    """Have the engine check what the CTAs of a kernel do; raises InvalidInput."""
+    arrays: list[Array] = []
+    fields = _json(_kernel(kernel, arrays, None))
+    try:
+        _wavesim.check_kernel(fields, arrays)
+    except InvalidInput as error:
+        field = error.field or ""
+        path = _path(f".{field}", _accesses(kernel)).removeprefix(".")
+        message = str(error).removeprefix(field)
+        raise InvalidInput(f"{path}{message}", path, error.value) from None
 
 
 def translated(error: InvalidInput, wire: Wire) -> InvalidInput:
     """Give an error of the engine with the path that the caller wrote."""
     field = error.field or ""
     if found := _KERNEL.match(field):
-        number, rest = int(found[1]), field[found.end() :]
-        path = wire.paths[number]
-        if named := _ACCESS.match(rest):
-            path += f".{wire.accesses[number][int(named[1])]}"
-            rest = rest[named.end() :]
-        path += _TAG.sub("", rest)
+        number = int(found[1])
+        path = wire.paths[number] + _path(field[found.end() :], wire.accesses[number])
     else:
         path = _TAG.sub("", field.removeprefix("program."))
     message = str(error).removeprefix(field)
     return type(error)(f"{path}{message}", path, error.value)
+
+
+def _path(field: str, accesses: Sequence[str]) -> str:
+    """Give the engine's path of a kernel's field, from its dot on, as the caller wrote it."""
+    path = ""
+    if named := _ACCESS.match(field):
+        path = f".{accesses[int(named[1])]}"
+        field = field[named.end() :]
+    return path + _TAG.sub("", field)
+
+
+def _accesses(kernel: Kernel) -> tuple[str, ...]:
+    """Where the accesses that the kernel's warps name stand in it."""
+    if kernel.work.kind != "warp_programs":
+        return ()
+    return tuple(f"work.{path}" for path in kernel.work.accesses().values())
 
 
 def _json(value: object) -> str:

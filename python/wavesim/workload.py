@@ -23,7 +23,7 @@ from wavesim.spec import LIST, TAGS, CtaNumbers, Editable, Spec
 from wavesim.streaming import Streaming
 from wavesim.tiles import Tiles
 from wavesim.warps import Warps
-from wavesim.wire import Wire, check_kernel, wire_of
+from wavesim.wire import Wire, check_shape, check_work, wire_of
 
 __all__ = [
     "Access",
@@ -101,7 +101,7 @@ class Persistent(Editable, Spec):
 
     def model_post_init(self, context: object) -> None:
         """See that there is a value for each task."""
-        self.__dict__["duration"] = for_count(self.duration, self.tasks, "a task")
+        self.__dict__["duration"] = for_count(self.duration, self.tasks, "a task", "duration")
 
 
 class GridSync(Editable, Spec):
@@ -161,7 +161,8 @@ class Chain(Editable, Spec):
             if len(needed) != count:
                 why = f"one CTA's number a CTA is needed, {count:,} in all (got {len(needed):,})"
                 raise InvalidInput(f"needs[{i}]: {why}", f"needs[{i}]", len(needed))
-        before, after = (for_count(part, count, "a CTA") for part in (self.before, self.after))
+        before = for_count(self.before, count, "a CTA", "before")
+        after = for_count(self.after, count, "a CTA", "after")
         if before is self.before and after is self.after:
             return self
         return self.edited(before=before, after=after)
@@ -279,14 +280,14 @@ class Kernel(Editable, Spec):
         ) -> None: ...
 
     def model_post_init(self, context: object) -> None:
-        """Have the engine check the shape, and see that there is a value for each CTA."""
-        check_kernel(self)
+        """Have the engine check it all, and see that there is a value for each CTA."""
+        check_shape(self)
         work = self.work
         try:
             if isinstance(work, Duration):
                 self.__dict__["work"] = for_count(work, self.ctas, "a CTA")
             elif isinstance(work, GridSync):
-                duration = for_count(work.duration, self.ctas, "a CTA")
+                duration = for_count(work.duration, self.ctas, "a CTA", "duration")
                 if duration is not work.duration:
                     self.__dict__["work"] = work.edited(duration=duration)
             elif isinstance(work, Chain):
@@ -299,6 +300,8 @@ class Kernel(Editable, Spec):
             field = "work" if error.field is None else f"work.{error.field}"
             why = str(error).removeprefix(f"{error.field}: ")
             raise InvalidInput(f"{field}: {why}", field, error.value) from None
+        if not isinstance(work, Duration | Measured):  # of which nothing is left to check
+            check_work(self)
 
     @property
     def ctas(self) -> int:

@@ -84,9 +84,8 @@ def test_a_last_warp_runs_for_a_time(late):
 
 def test_only_work_of_known_length_has_a_last_warp():
     work = Persistent(tasks=100, duration=Duration.constant(cycles=10))
-    kernel = Kernel(8, 256, work=work, last_warp_cycles=50)
     with pytest.raises(InvalidInput, match=r"last_warp_cycles.*50"):
-        simulate("h200", kernel)
+        Kernel(8, 256, work=work, last_warp_cycles=50)
 
 
 def clusters(size, **timings):

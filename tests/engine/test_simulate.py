@@ -10,8 +10,9 @@ import time
 import pytest
 
 import wavesim
-from wavesim import Duration, Graph, GridSync, Kernel, Launch, Program
+from wavesim import Access, Duration, Graph, GridSync, Kernel, Launch, Program, Warps
 from wavesim.errors import CannotLaunch, Deadlock, InvalidInput, WavesimError
+from wavesim.warps import Load, Loop
 
 KERNEL = Kernel(1_000, work=Duration.constant(ns=1_000))
 
@@ -90,12 +91,12 @@ def test_a_kernel_that_does_not_launch_says_which_limit_and_by_how_much(shape, m
 
 
 def test_a_lone_kernel_is_not_told_of_a_program_that_it_did_not_write(h200):
-    out_of_order = wavesim.Tiles(256, 256, 64, order=[0, 1, 2, 2])
-    kernel = Kernel(4, 128, shared_memory=98_304, work=out_of_order)
-    with pytest.raises(InvalidInput) as caught:
-        wavesim.simulate(h200, kernel)
-    assert caught.value.field == "kernel.work.order[3]"
-    assert str(caught.value).startswith("kernel.work.order[3]: ")
+    walk = Loop(100, [Load(access=Access.stream(1_024))])
+    with pytest.raises(InvalidInput, match="walks through it in 100 steps") as caught:
+        wavesim.simulate(h200, Kernel(4, 128, work=Warps([walk])))
+    field = "kernel.work.programs[0][0].body[0].access.pattern"
+    assert caught.value.field == field
+    assert str(caught.value).startswith(f"{field}: ")
 
 
 def test_a_grid_barrier_that_not_all_ctas_reach_is_a_deadlock_that_names_them(h200):

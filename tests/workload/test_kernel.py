@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from wavesim import Duration, GridSync, Kernel, Measured, Persistent
+from wavesim import Chain, Duration, GridSync, Kernel, Measured, Persistent, Tiles
 from wavesim.errors import InvalidInput
 
 WORK = Duration.constant(ns=1_000)
@@ -56,6 +56,21 @@ def test_the_whole_grid_is_bounded_too():
     with pytest.raises(InvalidInput, match=r"^grid: at most 4294967295 CTAs") as refused:
         Kernel((65_535, 65_535, 2), work=WORK)
     assert refused.value.field == "grid"
+
+
+def test_what_a_kernel_alone_shows_is_told_when_it_is_made():
+    needs = Chain(WORK, WORK, needs=[[-1, 2, 1, -1]])
+    tiles = Tiles(256, 256, 64, order=[0, 1, 2, 2])
+    for fields, path in [
+        ({"work": needs}, "work.needs"),
+        ({"work": GridSync(3, Duration.per_cta([5.0] * 10))}, "work.duration"),
+        ({"work": tiles, "shared_memory": 98_304}, "work.order[3]"),
+        ({"work": GridSync(3, WORK), "last_warp_cycles": 5}, "last_warp_cycles"),
+    ]:
+        with pytest.raises(InvalidInput) as refused:
+            Kernel(4, **fields)
+        assert refused.value.field == path
+        assert str(refused.value).startswith(f"{path}: ")
 
 
 def test_a_missing_field_is_named():

@@ -19,10 +19,13 @@ pub(crate) fn check_program(py: Python<'_>, program: &str, arrays: Vec<Numbers>)
     parse(program).and_then(|program| program.validate(&lengths)).map_err(|error| to_python(py, &error))
 }
 
-/// Checks the shape of a kernel, and of its work what needs no list of numbers.
+/// Checks all of a kernel that needs no device, the numbers of its lists too.
 #[pyfunction]
-pub(crate) fn check_kernel(py: Python<'_>, kernel: &str) -> PyResult<()> {
+pub(crate) fn check_kernel(py: Python<'_>, kernel: &str, arrays: Vec<Numbers>) -> PyResult<()> {
     let kernel: Result<Kernel> =
         serde_json::from_str(kernel).map_err(|error| Error::invalid("kernel", "JSON", error.to_string()));
-    kernel.and_then(|kernel| kernel.validate(&[])).map_err(|error| to_python(py, &error))
+    let arrays: Vec<&[f64]> = arrays.iter().map(Numbers::as_slice).collect();
+    let lengths: Vec<usize> = arrays.iter().map(|array| array.len()).collect();
+    let check = |kernel: Kernel| kernel.validate(&lengths).and_then(|()| kernel.validate_lists(&arrays));
+    kernel.and_then(check).map_err(|error| to_python(py, &error))
 }

@@ -133,4 +133,12 @@ impl Kernel {
         }
         self.work.validate(self.ctas(), self.shared_memory, arrays).map_err(|e| e.within("work"))
     }
+
+    /// Checks the numbers of the lists themselves, once [`validate`](Self::validate) has passed.
+    ///
+    /// # Errors
+    /// The first number that can't be, with the path of what refers to it.
+    pub fn validate_lists(&self, arrays: &[&[f64]]) -> Result<()> {
+        self.work.validate_lists(self.ctas(), arrays).map_err(|e| e.within("work"))
+    }
 }

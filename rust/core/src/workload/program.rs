@@ -195,8 +195,7 @@ impl Program {
     /// The first number that can't be, with the path of what refers to it.
     pub fn validate_lists(&self, arrays: &[&[f64]]) -> Result<()> {
         for (i, kernel) in self.kernels.iter().enumerate() {
-            let within = |e: Error| e.within("work").within(&format!("kernels[{i}]"));
-            kernel.work.validate_lists(kernel.ctas(), arrays).map_err(within)?;
+            kernel.validate_lists(arrays).map_err(|e| e.within(&format!("kernels[{i}]")))?;
         }
         Ok(())
     }
