@@ -7,11 +7,11 @@ the run's seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from wavesim.errors import InvalidInput
 from wavesim.scalars import NUMBER
@@ -245,6 +245,16 @@ class Function(Duration):
     kind: Literal["function"] = "function"
     ns: Callable[[Any], Any] | None = None
     cycles: Callable[[Any], Any] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _not_from_a_file(cls, fields: Any) -> Any:
+        """Say what to use instead where a file asks for a function, which it can't hold."""
+        named = isinstance(fields, Mapping) and "kind" in fields
+        if named and not any(callable(fields.get(unit)) for unit in ("ns", "cycles")):
+            why = "a function can be given in Python only; a file lists its values: 'per_cta'"
+            raise InvalidInput(f"kind: {why} (got 'function')", "kind", "function")
+        return fields
 
     def of(self, count: int) -> PerCta:
         """Give the values for ids 0 to ``count - 1``."""

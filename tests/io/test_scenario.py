@@ -183,6 +183,7 @@ def test_a_fault_is_named_by_its_path(tmp_path: Path, wrong: str, field: str, wh
         ('{ kind = "constant", ns = -1 }', "kernels.k.work.ns"),
         ('{ kind = "constant" }', "kernels.k.work.ns"),
         ('{ kind = "constant", s = 1 }', "kernels.k.work.s"),
+        ('{ kind = "function", ns = "lambda i: i" }', "kernels.k.work.kind"),
         ('{ kind = "per_cta", ns = [1.0] }', "kernels.k.work"),
         ('{ kind = "per_cta", ns = [1.0, -2.0] }', "kernels.k.work.ns[1]"),
         ('{ kind = "konstant", ns = 1 }', "kernels.k.work.kind"),
