@@ -13,6 +13,7 @@ from wavesim.frames import Recorded
 from wavesim.measured import solve
 from wavesim.run import Detail, Dispatcher, Issue, Run
 from wavesim.scalars import whole
+from wavesim.text import any_of
 from wavesim.wire import translated, wire_of
 from wavesim.workload import Kernel, Launch, Measured, Program
 
@@ -103,8 +104,7 @@ def simulate(
 
 def _one_of(field: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        names = " or ".join(repr(choice) for choice in choices)
-        raise InvalidInput(f"{field}: must be {names} (got {value!r})", field, value)
+        raise InvalidInput(f"{field}: must be {any_of(choices)} (got {value!r})", field, value)
 
 
 def _first_sms(first_sms: Sequence[int], device: Device) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from wavesim.errors import InvalidInput
 from wavesim.scalars import is_truth
+from wavesim.text import any_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -107,16 +108,18 @@ def as_invalid_input(error: ValidationError) -> InvalidInput:
     if first["type"].startswith("union_tag"):
         path = f"{path}.kind" if path else "kind"
         value = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", value)
-        offered = first.get("ctx", {}).get("expected_tags", "").split(", ")
-        kinds = ", ".join(kind for kind in offered if kind != _ONLY_IN_PYTHON)
-        why = f"must be one of {kinds}" if kinds else "is needed: it says which fields there are"
+        offered = first.get("ctx", {}).get("expected_tags", "").replace("'", "").split(", ")
+        kinds = [kind for kind in offered if kind and kind != _ONLY_IN_PYTHON]
+        why = f"must be {any_of(kinds)}" if kinds else "is needed: it says which fields there are"
+    elif first["type"] == "literal_error":
+        why = why.replace("'", "")
     why = _lowered(why).replace("input should", "must")
     for words, plain in _PLAIN:
         why = re.sub(words, plain, why)
     return InvalidInput(f"{path}: {why} (got {shown(value)})", path, value)
 
 
-_ONLY_IN_PYTHON = "'function'"
+_ONLY_IN_PYTHON = "function"
 """A kind that no file can have, among those that it can."""
 
 _PLAIN = (

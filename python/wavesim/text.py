@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["TimeUnit", "counted", "shortened", "time_text", "value_text"]
+__all__ = ["TimeUnit", "any_of", "counted", "shortened", "time_text", "value_text"]
 
 _SHARES = {"share", "utilization", "occupancy", "error"}
 
@@ -35,6 +36,12 @@ def time_text(ns: float) -> str:
     rounded = float(f"{ns:.4g}")
     unit = TimeUnit.of(abs(rounded) * 2)
     return f"{rounded / unit.ns:.4g} {unit.label}"
+
+
+def any_of(names: Iterable[str]) -> str:
+    """What may be given, in an error: ``ctas, kernels or memory``."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def counted(number: int, noun: str) -> str:

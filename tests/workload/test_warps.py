@@ -178,7 +178,7 @@ def test_loops_in_loops_without_end_are_refused():
 
 
 def test_an_unknown_mode_is_refused():
-    with pytest.raises(InvalidInput, match="issue: must be 'rates' or 'exact'"):
+    with pytest.raises(InvalidInput, match="issue: must be rates or exact"):
         wavesim.simulate("h200", Kernel(1, work=Warps([Arithmetic(1)])), issue="fast")
 
 

@@ -26,6 +26,7 @@ from wavesim.devices.parts import (
 from wavesim.errors import InvalidInput
 from wavesim.scalars import whole
 from wavesim.spec import Spec
+from wavesim.text import any_of
 
 __all__ = ["Device"]
 
@@ -186,7 +187,7 @@ class Device(Spec):
             if path not in known:
                 near = get_close_matches(path, known, n=3, cutoff=0.5)
                 near += [name for name in known if name.endswith(f".{path}") and name not in near]
-                hint = f"did you mean {', '.join(near)}?" if near else "see Device.numbers()"
+                hint = f"did you mean {any_of(near)}?" if near else "see Device.numbers()"
                 raise InvalidInput(f"{path}: a device has no such field; {hint}", path, value)
             *parts, last = path.split(".")
             holder = data

@@ -20,6 +20,7 @@ from wavesim.devices import Device, device
 from wavesim.errors import InvalidInput, UnsupportedFile
 from wavesim.io.tables import Table, fail
 from wavesim.simulate import simulate
+from wavesim.text import any_of
 from wavesim.workload import Copy, Graph, Kernel, Launch, Program, Record, Stream, Wait
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def scenario(values: Mapping[str, object], folder: Path = Path()) -> Scenario:
 def _choice(table: Table, key: str, choices: tuple[str, ...], default: str) -> str:
     value = table.get(key, str, default)
     if value not in choices:
-        fail(table.at(key), value, f"must be one of {', '.join(choices)}")
+        fail(table.at(key), value, f"must be {any_of(choices)}")
     return value
 
 
@@ -234,7 +235,7 @@ def _items(table: Table, kernels: Mapping[str, Kernel], in_graph: bool = False) 
     kinds = [kind for kind in _ITEMS if kind in table.values]
     if len(kinds) != 1:
         got = " and ".join(kinds) if kinds else "none"
-        why = f"needs exactly one of {', '.join(_ITEMS)} (got {got})"
+        why = f"needs exactly one of {any_of(_ITEMS)} (got {got})"
         raise InvalidInput(f"{table.path}: {why}", table.path, got)
     (kind,) = kinds
     model, given = _ITEMS[kind]
@@ -267,7 +268,7 @@ def _items(table: Table, kernels: Mapping[str, Kernel], in_graph: bool = False) 
 def _launches(table: Table, rest: Table, kernels: Mapping[str, Kernel]) -> list[Written]:
     name = table.need("launch", str)
     if name not in kernels:
-        fail(table.at("launch"), name, f"no such kernel; there are {', '.join(kernels)}")
+        fail(table.at("launch"), name, f"no such kernel: must be {any_of(kernels)}")
     repeat = table.get("repeat", int, 1)
     if not 1 <= repeat <= _MOST_REPEATS:
         fail(table.at("repeat"), repeat, f"must be from 1 to {_MOST_REPEATS:,}")

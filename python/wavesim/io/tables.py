@@ -9,6 +9,7 @@ from typing import NoReturn, TypeVar
 
 from wavesim.errors import InvalidInput
 from wavesim.spec import Spec, shown
+from wavesim.text import any_of
 
 __all__ = ["Table", "fail"]
 
@@ -47,8 +48,8 @@ class Table:
         for key in self.values:
             if key not in known:
                 close = difflib.get_close_matches(key, known, n=1)
-                meant = f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
-                raise InvalidInput(f"{self.at(key)}: no such field; {meant}", self.at(key), key)
+                hint = f"; did you mean {close[0]}?" if close else f": must be {any_of(known)}"
+                raise InvalidInput(f"{self.at(key)}: no such field{hint}", self.at(key), key)
 
     def get(self, key: str, kind: type[T], default: T) -> T:
         """The value of a key, or the default; its type is checked."""

@@ -22,6 +22,7 @@ import polars as pl
 from wavesim.devices import Device
 from wavesim.devices import device as catalogue_device
 from wavesim.errors import InvalidInput, WavesimError
+from wavesim.text import any_of
 from wavesim.validate.families import FAMILIES, NOT_MODELLED
 from wavesim.validate.metric import MEASURES, Summary, error_of
 from wavesim.validate.placement import share_placed
@@ -141,8 +142,8 @@ def _chosen(tables: Tables, families: Sequence[str] | None) -> list[str]:
     for name in families:
         if name not in there:
             near = get_close_matches(name, there, n=3, cutoff=0.5)
-            hint = f"did you mean {', '.join(near)}?" if near else f"it has {', '.join(there)}"
-            why = f"families: {tables.folder} has no family {name!r}; {hint}"
+            hint = f"; did you mean {any_of(near)}?" if near else f": must be {any_of(there)}"
+            why = f"families: {tables.folder} has no family {name!r}{hint}"
             raise InvalidInput(why, "families", name)
     return [name for name in there if name in families]
 

@@ -120,5 +120,14 @@ impl Error {
     }
 }
 
+/// What may be given, in an error: `a, b or c`.
+pub(crate) fn any_of<N: AsRef<str>>(names: &[N]) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => names.concat(),
+    }
+}
+
 /// What the core's functions return.
 pub type Result<T> = std::result::Result<T, Error>;

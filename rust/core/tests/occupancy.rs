@@ -254,7 +254,7 @@ fn an_unknown_name_suggests_the_nearest() {
     let error = catalogue::device("h20").unwrap_err().to_string();
     assert!(error.contains("did you mean") && error.contains("h200"), "{error}");
     let error = catalogue::device("cerebras").unwrap_err().to_string();
-    assert!(error.contains("known are v100-sxm2"), "{error}");
+    assert!(error.contains("must be v100-sxm2"), "{error}");
 }
 
 #[test]

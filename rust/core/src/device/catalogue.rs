@@ -12,7 +12,7 @@ use super::Device;
 use super::limits::{ComputeCapability, Limits};
 use super::provenance::{Provenance, Status};
 use super::topology::Topology;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, any_of};
 
 macro_rules! files {
     ($($name:literal),* $(,)?) => {
@@ -78,9 +78,9 @@ pub fn device(name: &str) -> Result<Device> {
     let Some(short) = find(name) else {
         let near = nearest(name);
         let why = if near.is_empty() {
-            format!("no such device; known are {}", names().collect::<Vec<_>>().join(", "))
+            format!("no such device: must be {}", any_of(&names().collect::<Vec<_>>()))
         } else {
-            format!("no such device; did you mean {}?", near.join(", "))
+            format!("no such device; did you mean {}?", any_of(&near))
         };
         return Err(Error::invalid("device", name, why));
     };

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, any_of};
 
 /// Who makes the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,9 +142,9 @@ impl Limits {
     /// [`Error::Invalid`] for a capability that is not known; it names the known ones.
     pub fn of(capability: &ComputeCapability) -> Result<Self> {
         let unknown = || {
-            let known: Vec<String> = KNOWN.iter().map(|(a, b)| format!("{a}.{b}")).collect();
-            let why = format!("known are {}, gfx90a, gfx942 and gfx950", known.join(", "));
-            Error::invalid("compute_capability", capability.to_string(), why)
+            let mut known: Vec<String> = KNOWN.iter().map(|(a, b)| format!("{a}.{b}")).collect();
+            known.extend(["gfx90a", "gfx942", "gfx950"].map(str::to_owned));
+            Error::invalid("compute_capability", capability.to_string(), format!("must be {}", any_of(&known)))
         };
         match capability {
             ComputeCapability::Cuda(major, minor) => cuda_limits(*major, *minor).ok_or_else(unknown),
