@@ -14,15 +14,13 @@ use crate::workload::warps::MAX_DEPTH;
 
 /// The most cycles for which a set is measured whose warps take long for their turns.
 const MOST_CYCLES: u64 = 48_000;
-/// Measuring steps no more cycles of warps than this share of what stepping the run would take, within limits; once half of them
-/// are used up, sets are measured for no longer than necessary.
-const SHARE: f64 = 0.5;
+/// Measuring steps no more cycles of warps than half of what stepping the run would take, within these limits; once half of them
+/// are used up, sets are measured for no longer than necessary. When they are all used up, runs whose warps would take no more
+/// than the least of them, if each were alone, are stepped from the beginning. Longer ones, and those that ask memory, tell sets
+/// apart no more by the order of arrival, by which warps of a CTA have ended, and by small differences in how many CTAs do the
+/// same.
 const LEAST_MEASURED: u64 = 64_000_000;
 const MOST_MEASURED: u64 = 128_000_000;
-/// When they are all used up, runs whose warps would take no more than so many cycles if each were alone are stepped from the
-/// beginning. Longer ones, and those that ask memory, tell sets apart no more by the order of arrival, by which warps of a CTA
-/// have ended, and by small differences in how many CTAs do the same.
-const STEPPED: f64 = LEAST_MEASURED as f64;
 
 /// How some warps of a squad get on beside the others.
 #[derive(Clone, Copy, Debug)]
@@ -74,8 +72,8 @@ pub(super) struct Rates {
 impl Rates {
     /// For a run whose warps have so many cycles of work in all.
     pub(super) fn new(device: &Device, steady: Steady, work: f64) -> Self {
-        let most = ((work * SHARE) as u64).clamp(LEAST_MEASURED, MOST_MEASURED);
-        let small = work <= STEPPED && !steady.asks_memory();
+        let most = ((work / 2.0) as u64).clamp(LEAST_MEASURED, MOST_MEASURED);
+        let small = work <= LEAST_MEASURED as f64 && !steady.asks_memory();
         let blank = Core::new(device);
         Self { blank, steady, stepped: 0, most, small, known: BTreeMap::new(), coarse: BTreeMap::new() }
     }
