@@ -316,6 +316,9 @@ class L2(Spec):
     """What the fabric between the parts carries, in all directions together."""
     ways: Count
     """Lines that a set holds."""
+    banks: Count
+    """Banks that the sets of a part are made of. Contiguous data fill one after the other, some
+    more than others; with 1, all sets are filled alike."""
     replacement: Literal["lru", "not_recently_used", "random", "protected"]
     """Which of them makes room for a new one."""
     protected_ways: Size

@@ -29,6 +29,9 @@ pub struct L2 {
     pub fabric_bandwidth_gb_s: f64,
     /// Lines that a set holds.
     pub ways: u32,
+    /// Banks that the sets of a part are made of: contiguous data fill one after the other, in an order in which some get more
+    /// than others. With 1, all sets are filled alike. Of sets that do not split into so many, the next smaller number that does.
+    pub banks: u32,
     /// Which of them makes room for a new one.
     pub replacement: Replacement,
     /// Under [`Replacement::Protected`], how many lines of a set are protected at most.
@@ -87,6 +90,8 @@ pub(crate) const SECTOR_BYTES: u32 = 32;
 const MOST_SHARERS: u32 = 255;
 /// The most lines of a set.
 const MOST_WAYS: u32 = 256;
+/// The most banks of sets.
+const MOST_BANKS: u32 = 64;
 
 /// The most bytes of an L2: more than any device has, and little enough to be simulated.
 pub(super) const LARGEST_BYTES: u64 = 1 << 34;
@@ -115,6 +120,9 @@ impl L2 {
         let set = u64::from(self.ways) * u64::from(self.line_bytes) * u64::from(self.halves);
         if !(1..=MOST_WAYS).contains(&self.ways) {
             return Err(Error::invalid("ways", self.ways, format!("a set holds 1 to {MOST_WAYS} lines")));
+        }
+        if !(1..=MOST_BANKS).contains(&self.banks) {
+            return Err(Error::invalid("banks", self.banks, format!("from 1 to {MOST_BANKS} banks are simulated")));
         }
         if self.replacement == Replacement::Protected && self.protected_ways >= self.ways {
             let why = format!("must leave one of {} ways to lines that are new", self.ways);

@@ -33,7 +33,7 @@ fn device() -> Device {
     device.dispatch.setup_warp_cycles = 0.0;
     let l2 = &mut device.l2;
     (l2.bytes, l2.halves, l2.slices, l2.line_bytes) = (2 * LINES * LINE, 2, 4, 128);
-    (l2.ways, l2.reserved_bytes, l2.replacement) = (4, 0, Replacement::Lru);
+    (l2.ways, l2.banks, l2.reserved_bytes, l2.replacement) = (4, 1, 0, Replacement::Lru);
     (l2.dirty_ways, l2.dirty_stays) = (4, 0.0);
     (l2.near_latency_cycles, l2.far_latency_cycles) = (NEAR as f64, (NEAR + FAR) as f64);
     (l2.bandwidth_gb_s, l2.write_bandwidth_gb_s, l2.port_bytes_per_cycle) = (1e9, 1e9, 1e9);
@@ -212,6 +212,25 @@ fn set_independence_a_set_that_overflows_leaves_the_others_alone() {
     assert_eq!(last(&run).hits, LINES - 4);
 }
 
+/// How many lines of a chase are not found near, which depends on where it lies: at the beginning of two allocations, and once all
+/// lines miss (`reference/h200_holdout/settle/chases.parquet`).
+#[test]
+fn a_chase_over_more_and_more_misses_the_lines_of_one_bank_first_and_all_of_them_in_the_end() {
+    let device = catalogue::device("h200").unwrap();
+    for (mb, least, most) in
+        [(24, 0.0, 0.014), (26, 0.0, 0.034), (28, 0.12, 0.23), (30, 0.22, 0.25), (31, 0.44, 0.52), (36, 1.0, 1.0)]
+    {
+        let lines = mb * 8192;
+        let run = run(&device, [(1, chase(lines, lines)), (1, chase(lines, lines))]);
+        // What is not found near goes over the fabric if it is at home there, as half of the lines are.
+        let missed = 2.0 * last(&run).fabric as f64 / lines as f64;
+        assert!(
+            (least - 0.03..=most + 0.03).contains(&missed),
+            "{mb} MB: {missed} of the lines, measured {least} to {most}"
+        );
+    }
+}
+
 /// The same with a single part, and DRAM 200 behind it.
 fn one_part() -> Device {
     let mut device = device();
@@ -337,6 +356,7 @@ fn caches_that_cannot_be_are_refused_with_the_field() {
     assert!(refused(|device| device.l2.bytes = 0).starts_with("l2.bytes: "));
     assert!(refused(|device| device.l2.ways = 0).starts_with("l2.ways: "));
     assert!(refused(|device| device.l2.ways = 3).contains("no whole number of sets"));
+    assert!(refused(|device| device.l2.banks = 0).starts_with("l2.banks: from 1 to 64 banks are simulated"));
     assert!(refused(|device| device.l2.reserved_bytes = device.l2.bytes).starts_with("l2.reserved_bytes: "));
     assert!(refused(|device| device.l2.coalesced_requests = 0).starts_with("l2.coalesced_requests: "));
     assert!(refused(|device| device.l2.ways = 1024).starts_with("l2.ways: a set holds 1 to 256 lines"));
