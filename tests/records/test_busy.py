@@ -119,7 +119,7 @@ def test_the_figures_of_a_memory_limit_are_those_of_the_frames():
     (busy,) = [f for f in run.diagnose() if f.account == "busy"]
     ns, moved = run.kernels["duration_ns"][0], run.l2["dram_read_bytes"][0]
     assert f"{moved / ns:,.0f} GB/s to and from DRAM" in busy.text
-    # With twice the bandwidth of DRAM, the fabric would be next, which carries half of what is read.
+    # With DRAM twice as fast the fabric would be next, which carries half of what is read.
     least_ns = moved / 2 / wavesim.device("h200").l2.fabric_bandwidth_gb_s
     assert 0.7 * (run.makespan_ns - least_ns) < busy.gain_ns < run.makespan_ns - least_ns
 

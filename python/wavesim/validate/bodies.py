@@ -38,6 +38,7 @@ __all__ = [
     "empty",
     "spin",
     "spin_regs",
+    "spin_regs_beside",
     "unlogged",
 ]
 
@@ -71,10 +72,10 @@ SHORTEST_ALONE = 178.0
 UNLOGGED = 14.0
 """From leaving the loop to the end of a block that writes no record."""
 
-REGISTERS_AROUND = 520.0
+REGISTERS_AROUND = 470.0
 """``spin_regs``: 120 registers are set up before the loop and added up one by one after it."""
 
-REGISTERS_TURN = 240.0
+REGISTERS_TURN = 265.0
 """``spin_regs``: one turn of its loop, 120 multiply-adds for each of two warps a scheduler; blocks
 on the same SM slow each other down in proportion. The loop is left up to a turn late; the middle is
 taken, with a turn for the registers' last sum."""
@@ -159,8 +160,18 @@ def _poll(first: float, resident_warps: int) -> _Poll:
 
 def spin_regs(cycles: float, resident: int) -> Duration:
     """``spin_regs`` with ``resident`` blocks on an SM."""
-    low = max(cycles, SHORTEST) + LOG + REGISTERS_AROUND + REGISTERS_TURN * resident
+    low = _spin_regs(cycles, resident)
     return Duration.uniform(low_cycles=low, high_cycles=low + POLL)
+
+
+def spin_regs_beside(cycles: float, residents: Sequence[int]) -> Duration:
+    """``spin_regs`` where each block has its own number of blocks on its SM."""
+    low = np.array([_spin_regs(cycles, resident) for resident in residents])
+    return Duration.per_cta(cycles=low + POLL / 2)
+
+
+def _spin_regs(cycles: float, resident: int) -> float:
+    return max(cycles, SHORTEST) + LOG + REGISTERS_AROUND + REGISTERS_TURN * resident
 
 
 SCHEDULERS = 4

@@ -284,7 +284,9 @@ mod tests {
     /// How many pages of a contiguous buffer each set gets, in ascending order.
     fn shares(geometry: &Geometry, pages: u64) -> Vec<u32> {
         let mut shares = vec![0; geometry.sets()];
-        geometry.for_each_block(3, Bytes::run(0, pages * PAGE_BYTES), |at, _| shares[at.set as usize] += 1);
+        geometry.for_each_run(3, Bytes::run(0, pages * PAGE_BYTES), |run| {
+            run.blocks().for_each(|at| shares[at.set as usize] += 1);
+        });
         shares.sort_unstable();
         shares
     }
