@@ -99,6 +99,11 @@ def test_a_lone_kernel_is_not_told_of_a_program_that_it_did_not_write(h200):
     assert str(caught.value).startswith(f"{field}: ")
 
 
+def test_rounds_without_a_barrier_need_not_be_resident_at_once(h200):
+    work = GridSync(0, Duration.constant(ns=10))
+    assert wavesim.simulate(h200, Kernel(4_000, work=work)).ctas.height == 4_000
+
+
 def test_a_grid_barrier_that_not_all_ctas_reach_is_a_deadlock_that_names_them(h200):
     kernel = Kernel(4_000, work=GridSync(2, Duration.constant(ns=10)))
     with pytest.raises(Deadlock, match=r"needs all 4000 CTAs at once and h200 holds 1056"):

@@ -78,6 +78,10 @@ def test_a_product_is_at_issue_for_as_long_as_its_tensor_cores_work():
             Kernel(264, work=GridSync(10, Duration.uniform(1_000, 50_000))),
         ),
         (
+            "the cost of grid barriers",
+            Kernel(264, work=GridSync(10, Duration.per_cta(ns=[1_000] * 264))),
+        ),
+        (
             "the cost of counters",
             Kernel(264, work=Persistent(50_000, Duration.constant(ns=99), "atomic")),
         ),

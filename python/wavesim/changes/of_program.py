@@ -10,7 +10,7 @@ import polars as pl
 
 from wavesim.changes.change import Change
 from wavesim.devices import Device, Occupancy, occupancy
-from wavesim.durations import Constant
+from wavesim.durations import AnyDuration, Constant, PerCta
 from wavesim.simulate import simulate
 from wavesim.workload import (
     Copy,
@@ -145,16 +145,20 @@ def _work_ns(kernel: Kernel, busy_ns: float, device: Device) -> float:
     return max(0.0, busy_ns - kernel.ctas * float(setup_ns))
 
 
+def _is_even(duration: AnyDuration) -> bool:
+    """Tell whether all CTAs take the same time."""
+    if isinstance(duration, PerCta):
+        values = duration.values.array
+        return bool((values == values[:1]).all())
+    return isinstance(duration, Constant)
+
+
 def even_rounds(run: Run) -> Change | None:
     """Share out the work between grid barriers evenly."""
 
     def even(kernel: Kernel, busy_ns: float, _: int) -> Kernel | None:
         work = kernel.work
-        if (
-            not isinstance(work, GridSync)
-            or work.rounds == 0
-            or isinstance(work.duration, Constant)
-        ):
+        if not isinstance(work, GridSync) or work.rounds == 0 or _is_even(work.duration):
             return None
         round_ns = _work_ns(kernel, busy_ns, run.device) / (kernel.ctas * work.rounds)
         return kernel.edited(work=work.edited(duration=Duration.constant(ns=round_ns)))

@@ -318,7 +318,8 @@ class L2(Spec):
     """Lines that a set holds."""
     banks: Count
     """Banks that the sets of a part are made of. Contiguous data fill one after the other, some
-    more than others; with 1, all sets are filled alike."""
+    more than others; with 1, all sets are filled alike. Sets (by pages of 4 KiB) that do not split
+    into so many are left out."""
     replacement: Literal["lru", "not_recently_used", "random", "protected"]
     """Which of them makes room for a new one."""
     protected_ways: Size

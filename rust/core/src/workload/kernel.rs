@@ -54,7 +54,7 @@ const MAX_KEPT_CTAS: u64 = 1 << 24;
 impl Kernel {
     /// Whether all of its CTAs have to be resident at once: it asks for that, or its work does.
     pub fn is_cooperative(&self) -> bool {
-        self.cooperative || matches!(self.work, Work::GridSync { .. })
+        self.cooperative || matches!(self.work, Work::GridSync { rounds: 1.., .. })
     }
 
     /// A kernel of `ctas` CTAs of `threads` threads with few registers and no shared memory, whose CTAs do nothing.

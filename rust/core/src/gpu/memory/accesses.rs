@@ -7,7 +7,7 @@
 use super::address::{Address, Geometry, SECTOR};
 use super::blocks::{Load, Log, Moved, Sharing};
 use super::latency::{Demand, float, loaded, whole};
-use super::moves::{Launch, Uneven};
+use super::moves::Launch;
 use super::{Memory, Sm};
 use crate::engine::Time;
 use crate::engine::rng::even;
@@ -38,7 +38,8 @@ impl<'a> Memory<'a> {
         let at_port = loaded(alone, float(demand + bytes.len) / timings.port_bytes, timings.l2_softness);
         let queue = float(self.l2_demand + bytes.len) / timings.l2_bytes;
         let at_l2 = loaded(at_port, queue, timings.l2_softness) - alone;
-        let from_memory = self.dram_latency(alone, bytes.len, uneven);
+        let draw = self.draw();
+        let from_memory = self.dram_latency(alone, bytes.len, uneven.later + uneven.spread * draw);
         let dram = now + cycles(timings.near.max(at_l2 + from_memory));
         let soon = now + cycles(timings.near + at_l2);
         let fabric = now + cycles(float(self.fabric_demand + bytes.len) / timings.fabric_bytes);
@@ -75,6 +76,12 @@ impl<'a> Memory<'a> {
         };
         self.counted(kernel, now, &moved.here, &moved.home);
         let mut done = moved.done(now, bytes.len, together);
+        if from_dram == 0 {
+            // Each line comes from a slice of its own, near or further from the SM. What DRAM takes has its own draw.
+            let off =
+                draw * uneven.near * (float(timings.line_bytes) / float(bytes.len)).sqrt().min(1.0) * timings.cycle_ps;
+            done = Time((done.0 as f64 + off).max(now.0 as f64) as u64);
+        }
         let late = bytes.len - moved.port;
         if late > 0 {
             done = self.ports[place.sm()].pass(now, done, through_port(late));
@@ -94,8 +101,8 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// How long a run of bytes takes from DRAM, in cycles: its latency is drawn, and longer the more is on its way.
-    fn dram_latency(&mut self, alone: f64, bytes: u64, uneven: Uneven) -> f64 {
+    /// How long a run of bytes takes from DRAM, in cycles: longer the more is on its way, and by a share.
+    fn dram_latency(&self, alone: f64, bytes: u64, longer_by: f64) -> f64 {
         let timings = &self.timings;
         let burst = if bytes > timings.line_bytes { timings.burst } else { 0.0 };
         let latency = timings.dram + burst;
@@ -103,7 +110,7 @@ impl<'a> Memory<'a> {
         let queue = float(self.dram_demand + bytes) / timings.dram_bytes;
         let longer = loaded(mean, queue, timings.dram_softness);
         let near = timings.near;
-        near + latency + longer * (1.0 + uneven.later + uneven.spread * self.draw()) - mean
+        near + latency + longer * (1.0 + longer_by) - mean
     }
 
     /// The next draw of the even law from -1 to 1.

@@ -12,7 +12,7 @@ use crate::workload::walk::Bytes;
 const PAGE_BYTES: u64 = 4096;
 /// The turn of the banks in which a large allocation was seen to begin.
 const FIRST_TURN: u64 = 111;
-/// Further buffers begin in another one of so many.
+/// Further buffers begin somewhere in so many turns.
 const FIRST_TURNS: u64 = 512;
 /// Of a turn of the banks, the bits from the third on that change its lowest bit, and those that change the second.
 const CHANGE_LOWEST: u64 = 0b001_0111;
@@ -110,7 +110,7 @@ impl Geometry {
         let page_bytes = page_bytes(l2);
         let sectors = block_bytes / SECTOR;
         let rows = sets(l2) * u64::from(l2.line_bytes) / page_bytes;
-        let banks = (1..=u64::from(l2.banks).min(rows)).rev().find(|&banks| rows.is_multiple_of(banks)).unwrap_or(1);
+        let banks = u64::from(l2.banks).min(rows);
         Self {
             parts: u64::from(l2.halves),
             block_bits: block_bytes.trailing_zeros(),
@@ -209,8 +209,9 @@ impl Geometry {
         let parts = self.parts;
         let (group, member) = if parts == 2 { (page >> 1, page & 1) } else { (page / parts, page % parts) };
         let home = (member + hash(group | u64::from(buffer) << 44)) % parts;
-        let (turn, row) = (group / self.rows, group % self.rows);
-        let bank = self.bank(FIRST_TURN + hash(u64::from(buffer)) % FIRST_TURNS + turn);
+        let place = group + hash(u64::from(buffer)) % (FIRST_TURNS * self.rows);
+        let (turn, row) = (place / self.rows, place % self.rows);
+        let bank = self.bank(FIRST_TURN + turn);
         (home as u8, ((bank * self.rows + row) << (self.page_bits - self.block_bits)) as u32)
     }
 
@@ -321,11 +322,23 @@ mod tests {
     }
 
     #[test]
-    fn sets_that_do_not_split_into_the_banks_are_split_into_fewer_and_all_are_used() {
+    fn what_is_left_of_sets_that_do_not_split_into_the_banks_is_left_out() {
         let mut l2 = catalogue::device("h200").unwrap().l2;
         // 471 pages' worth of sets.
         l2.reserved_bytes -= 131_072;
         let geometry = Geometry::new(&l2, PAGE_BYTES);
-        assert_eq!((geometry.banks, geometry.sets()), (3, 471));
+        assert_eq!((geometry.banks, geometry.sets()), (5, 470));
+    }
+
+    #[test]
+    fn small_buffers_do_not_all_begin_in_the_same_sets() {
+        let geometry = with_banks(5);
+        let mut shares = vec![0; geometry.sets()];
+        for buffer in 0..200 {
+            geometry.for_each_run(buffer, Bytes::run(0, 4 * PAGE_BYTES), |run| {
+                run.blocks().for_each(|at| shares[at.set as usize] += 1);
+            });
+        }
+        assert!(*shares.iter().max().unwrap() <= 14, "1.7 on average");
     }
 }

@@ -59,7 +59,7 @@ impl<'a> Launch<'a> {
         options: &Options,
     ) -> Option<Self> {
         let warps = kernel.threads().div_ceil(device.limits.warp_size);
-        let uneven = |iterations| Uneven::new(timings.dram_spread, warps, iterations);
+        let uneven = |iterations| Uneven::new(timings, warps, iterations);
         // A kernel that is launched again moves the same bytes.
         let key = rng::stream(options.seed, "places", number as u64).next_u64();
         let overhead = |times: &Times| times.overhead.ps(timings.cycle_ps) / timings.cycle_ps;
@@ -109,10 +109,11 @@ impl<'a> Launch<'a> {
                 let moves = Moves::Programs(Accessed::all_of(programs, kernel, device, arrays, key));
                 // Stepped warps ask one by one.
                 let uneven = match options.issue {
-                    IssueMode::Exact => Uneven::new(timings.dram_spread, 1, None),
+                    IssueMode::Exact => Uneven::new(timings, 1, None),
                     IssueMode::Rates => uneven(None),
                 };
-                Some(launch(moves, &Times::default(), uneven))
+                // What L2 takes is drawn for each warp.
+                Some(launch(moves, &Times::default(), Uneven { near: 0.0, ..uneven }))
             }
             _ => None,
         }
@@ -126,6 +127,8 @@ pub(super) struct Uneven {
     pub(super) spread: f64,
     /// By how much more an iteration takes on average, likewise: at a barrier, the CTA waits for its last warp.
     pub(super) later: f64,
+    /// How far the latency of a line in L2 is from the mean, at most, in cycles.
+    pub(super) near: f64,
 }
 
 /// Of 1, 2, 4 ... independent normal times with a standard deviation of 1: the mean of the last one (Tippett 1925).
@@ -133,14 +136,15 @@ const LAST_OF: [f64; 6] = [0.0, 0.564, 1.029, 1.424, 1.766, 2.070];
 
 impl Uneven {
     /// `iterations`: from one barrier to the next, if there are any; without, the CTA is as far as its warps are on average.
-    fn new(spread: f64, warps: u32, iterations: Option<u64>) -> Self {
+    fn new(timings: &Timings, warps: u32, iterations: Option<u64>) -> Self {
+        let (spread, near) = (timings.dram_spread, timings.l2_spread);
         let Some(iterations) = iterations else {
-            return Self { spread: spread / f64::from(warps).sqrt(), later: 0.0 };
+            return Self { spread: spread / f64::from(warps).sqrt(), later: 0.0, near };
         };
         // Draws are uniform: `spread` is the square root of 3 times their standard deviation. Those of one warp's iterations
         // add up as their root.
         let last = LAST_OF[(warps.max(1).ilog2() as usize).min(LAST_OF.len() - 1)];
-        Self { spread, later: last * spread / (3.0 * iterations as f64).sqrt() }
+        Self { spread, later: last * spread / (3.0 * iterations as f64).sqrt(), near }
     }
 }
 
