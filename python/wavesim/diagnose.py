@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, overload
 import polars as pl
 
 from wavesim.changes import CHANGES, Change
-from wavesim.changes.of_device import has
+from wavesim.changes.change import has
 from wavesim.changes.of_program import carve_outs
 from wavesim.errors import Deadlock, InvalidInput
 from wavesim.simulate import simulate
@@ -240,7 +240,7 @@ LIMITS = {
 def _is_detailed(run: Run) -> bool:
     """Whether some work says more than how long it takes."""
     kinds = Access | Chain | GridSync | Persistent | Streaming | Tiles | Warps
-    return any(has(launch.kernel.work, kinds) for launch in run.program.launches())
+    return has(run.program, kinds)
 
 
 def _told(run: Run, change: Change, makespan_ns: float) -> str:

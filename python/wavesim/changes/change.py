@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import UnionType
 from typing import Literal
 
 from wavesim.devices import Device
-from wavesim.workload import Program
+from wavesim.warps import Loop, Warps
+from wavesim.workload import Persistent, Program
 
-__all__ = ["Change"]
+__all__ = ["Change", "has"]
 
 
 @dataclass(frozen=True)
@@ -27,3 +29,21 @@ class Change:
     """Another device; the run's own if there is none."""
     limit: str = ""
     """What limits the run if this change helps."""
+
+
+def has(program: Program, kinds: type | UnionType) -> bool:
+    """Whether a kernel's work is of these kinds, or a program of its warps has such segments.
+
+    A persistent kernel with a static schedule is none: its CTAs ask nobody for tasks.
+    """
+    return any(_is(launch.kernel.work, kinds) for launch in program.launches())
+
+
+def _is(work: object, kinds: type | UnionType) -> bool:
+    if isinstance(work, Persistent) and work.schedule == "static":
+        return False
+    if isinstance(work, kinds):
+        return True
+    if isinstance(work, Warps):
+        return any(_is(segment, kinds) for program in work.programs for segment in program)
+    return isinstance(work, Loop) and any(_is(segment, kinds) for segment in work.body)

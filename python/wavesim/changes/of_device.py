@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from types import UnionType
 from typing import TYPE_CHECKING
 
-from wavesim.changes.change import Change
-from wavesim.warps import Arithmetic, Load, Loop, Store, Tensor, Warps
+from wavesim.changes.change import Change, has
+from wavesim.warps import Arithmetic, Load, Store, Tensor
 from wavesim.workload import Access, Chain, GridSync, Persistent, Streaming, Tiles
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ __all__ = [
     "faster_dram",
     "faster_l2",
     "faster_tensor_cores",
-    "has",
     "ideal_dispatcher",
     "more_lanes",
     "nearer_memory",
@@ -89,8 +88,7 @@ def cheaper_sync(run: Run) -> Change | None:
     """Halve what counters, grid barriers and flags cost."""
     timings = type(run.device.sync).model_fields
     numbers = {f"sync.{name}": 0.5 for name in timings if name.endswith("_cycles")}
-    works = [launch.kernel.work for launch in run.program.launches()]
-    found = [name for kind, name in _WORDS.items() if any(has(work, kind) for work in works)]
+    found = [name for kind, name in _WORDS.items() if has(run.program, kind)]
     named = " and ".join(found)
     words = f"{named} that cost half as much"
     return _on_device(run, words, f"the cost of {named}", numbers, GridSync | Chain | Persistent)
@@ -108,7 +106,7 @@ def _on_device(
     work: type | UnionType = Access | Tiles | Streaming | Load | Store,
 ) -> Change | None:
     """The same program on a device whose numbers are multiplied, if it has such work."""
-    if not any(has(launch.kernel.work, work) for launch in run.program.launches()):
+    if not has(run.program, work):
         return None
     edits: dict[str, float] = {}
     for path, factor in factors.items():
@@ -118,14 +116,3 @@ def _on_device(
         edits[path] = max(round(value * factor), 1) if whole else value * factor
     device = run.device.edited(edits)
     return Change(words, run.program, run.dispatcher, device=device, limit=limit)
-
-
-def has(work: object, kinds: type | UnionType) -> bool:
-    """Whether a kernel's work is of these kinds, or a program of its warps has such segments."""
-    if isinstance(work, Persistent) and work.schedule == "static":
-        return False  # its CTAs ask nobody for tasks
-    if isinstance(work, kinds):
-        return True
-    if isinstance(work, Warps):
-        return any(has(segment, kinds) for program in work.programs for segment in program)
-    return isinstance(work, Loop) and any(has(segment, kinds) for segment in work.body)

@@ -317,9 +317,9 @@ class L2(Spec):
     ways: Count
     """Lines that a set holds."""
     banks: Count
-    """Banks that the sets of a part are made of. Contiguous data fill one after the other, some
-    more than others; with 1, all sets are filled alike. Sets (by pages of 4 KiB) that do not split
-    into so many are left out."""
+    """Banks that the sets of a part are made of: contiguous data fill one after the other, in turns
+    whose order a hash of the address says. With 1, they fill all sets alike. Of sets (by pages of
+    4 KiB) that do not split into so many, those left over are not used."""
     replacement: Literal["lru", "not_recently_used", "random", "protected"]
     """Which of them makes room for a new one."""
     protected_ways: Size

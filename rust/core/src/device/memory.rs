@@ -29,9 +29,8 @@ pub struct L2 {
     pub fabric_bandwidth_gb_s: f64,
     /// Lines that a set holds.
     pub ways: u32,
-    /// Banks that the sets of a part are made of: contiguous data fill one after the other, in an order in which some get more
-    /// than others. With 1, all sets are filled alike. Of sets that do not split into so many,
-    /// those that are left over are not used.
+    /// Banks that the sets of a part are made of: contiguous data fill one after the other, in turns whose order a hash
+    /// of the address says. With 1, they fill all sets alike. Of sets that do not split into so many, those left over are not used.
     pub banks: u32,
     /// Which of them makes room for a new one.
     pub replacement: Replacement,

@@ -5,7 +5,7 @@
 
 use super::stack::LAST_MARK;
 use crate::device::{L2, SECTOR_BYTES};
-use crate::engine::rng;
+use crate::engine::rng::scattered;
 use crate::workload::walk::Bytes;
 
 /// The grain at which addresses are spread over parts and sets.
@@ -208,8 +208,8 @@ impl Geometry {
     fn page(&self, buffer: u16, page: u64) -> (u8, u32) {
         let parts = self.parts;
         let (group, member) = if parts == 2 { (page >> 1, page & 1) } else { (page / parts, page % parts) };
-        let home = (member + hash(group | u64::from(buffer) << 44)) % parts;
-        let place = group + hash(u64::from(buffer)) % (FIRST_TURNS * self.rows);
+        let home = (member + scattered(group | u64::from(buffer) << 44)) % parts;
+        let place = group + scattered(u64::from(buffer)) % (FIRST_TURNS * self.rows);
         let (turn, row) = (place / self.rows, place % self.rows);
         let bank = self.bank(FIRST_TURN + turn);
         (home as u8, ((bank * self.rows + row) << (self.page_bits - self.block_bits)) as u32)
@@ -228,16 +228,10 @@ impl Geometry {
     pub(crate) fn slices(&self, at: Address, part: usize) -> impl ExactSizeIterator<Item = usize> {
         let first = at.set as usize * self.lines_per_block;
         (first..first + self.lines_per_block).map(move |set| {
-            let turned = hash((set / self.slices) as u64) as usize % self.slices;
+            let turned = scattered((set / self.slices) as u64) as usize % self.slices;
             part * self.slices + (set + turned) % self.slices
         })
     }
-}
-
-/// What spreads addresses evenly, whatever their strides.
-#[inline]
-pub(crate) fn hash(x: u64) -> u64 {
-    rng::scattered(x)
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 //! read, and SMs that lag behind, or that ask for much in the meantime, less.
 #![expect(clippy::inline_always, reason = "part of the loop over blocks, see `blocks`")]
 
-use super::address::{Address, Geometry, hash};
+use super::address::{Address, Geometry};
 use super::stack::Marks;
 use crate::device::L2;
 use crate::engine::Time;
+use crate::engine::rng::scattered;
 
 /// The requests of one GPC that were sent last.
 #[derive(Debug)]
@@ -149,7 +150,7 @@ impl Coalescer {
         let block = at.request();
         let (page, in_page) = (block >> self.page_bits, block & ((1 << self.page_bits) - 1));
         if self.last.0 != page {
-            self.last = (page, (hash(page) & (self.rows - 1)) << self.page_bits);
+            self.last = (page, (scattered(page) & (self.rows - 1)) << self.page_bits);
         }
         (self.last.1 | in_page) as usize
     }

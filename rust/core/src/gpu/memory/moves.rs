@@ -120,10 +120,10 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// What it makes of a CTA's reads from DRAM that each of its warps waits a time of its own for them.
+/// What it makes of a CTA's loads that each of its warps waits a time of its own for DRAM, and each line of L2 takes its own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Uneven {
-    /// How far an iteration's latency is from its mean, at most, as a fraction of it.
+    /// How far an iteration's latency from DRAM is from its mean, at most, as a fraction of it.
     pub(super) spread: f64,
     /// By how much more an iteration takes on average, likewise: at a barrier, the CTA waits for its last warp.
     pub(super) later: f64,
