@@ -90,7 +90,7 @@ impl<'a> Launch<'a> {
                 })
             }
             Work::Tiles(tiles) => {
-                let moves = Moves::Tiles(Tiled::new(tiles, Plan::new(tiles, arrays), kernel.ctas(), device));
+                let moves = Moves::Tiles(Tiled::new(tiles, Plan::new(tiles, arrays), kernel, device));
                 // What a step needs is there when the last warp's part is. Its overhead is no part of the loads.
                 let uneven = uneven(Some(1));
                 Some(Self {

@@ -13,8 +13,10 @@ use crate::device::Device;
 use crate::engine::Time;
 use crate::gpu::sm::Place;
 use crate::ids::{IdVec, KernelId, SmId};
-use crate::workload::Tiles;
+use crate::workload::access::THREAD_BYTES;
 use crate::workload::tiles::Plan;
+use crate::workload::walk::Bytes;
+use crate::workload::{Kernel, Tiles};
 
 /// A launch of a tiled kernel.
 #[derive(Debug)]
@@ -22,21 +24,24 @@ pub(super) struct Tiled<'a> {
     plan: Plan<'a>,
     ctas: u64,
     stages: u64,
+    /// What the threads of a CTA store at once.
+    piece: u64,
     /// A step's arithmetic.
     arithmetic: Time,
     overhead: Time,
 }
 
 impl<'a> Tiled<'a> {
-    pub(super) fn new(work: &Tiles, plan: Plan<'a>, ctas: u64, device: &Device) -> Self {
+    pub(super) fn new(work: &Tiles, plan: Plan<'a>, kernel: &Kernel, device: &Device) -> Self {
         let cycle_ps = device.clock.cycles_to_ps(1.0);
         // Twice the operations on operands of half the size.
         let rate = f64::from(device.limits.tensor_flops_per_cycle) * 2.0 / work.element_bytes as f64;
         let time = |ps: f64| Time(ps.round() as u64);
         Self {
             plan,
-            ctas,
+            ctas: kernel.ctas(),
             stages: work.stages,
+            piece: u64::from(kernel.threads()) * THREAD_BYTES,
             arithmetic: time(work.flops_of_step() as f64 / rate * cycle_ps),
             overhead: time(work.times.overhead.ps(cycle_ps)),
         }
@@ -57,7 +62,7 @@ struct Cta {
     does: Does,
     /// The place of its tile in the order.
     at: u64,
-    /// The step that is next.
+    /// The step that is next; behind the last one, how many bytes of the tile are stored.
     step: u64,
     /// When the operands of this step and of those behind it are there, as far as they have been asked for.
     coming: VecDeque<Time>,
@@ -87,8 +92,8 @@ impl Memory<'_> {
             let state = self.tile_of(place);
             (state.does, state.at, state.step)
         };
-        let &Tiled { ctas, stages, arithmetic, overhead, ref plan } = self.tiled(kernel);
-        let (tiles, steps, output) = (plan.tiles, plan.steps, plan.output(plan.tile(at.min(plan.tiles - 1))));
+        let &Tiled { ctas, stages, piece, arithmetic, overhead, ref plan } = self.tiled(kernel);
+        let (tiles, steps) = (plan.tiles, plan.steps);
         match does {
             Does::Start => {
                 let state = self.tile_of(place);
@@ -116,16 +121,22 @@ impl Memory<'_> {
                 if let Some(&there) = state.coming.front() {
                     return Some(there.max(done + overhead));
                 }
-                state.does = Does::Store;
+                (state.does, state.step) = (Does::Store, 0);
                 Some(done + self.launch(kernel).finish)
             }
             Does::Store => {
-                let buffer = self.launch(kernel).buffer;
-                let (stored, demand) = self.store(Transfer { kernel, place, buffer, bytes: output }, now);
+                // Piece by piece, so that CTAs that store at the same time share what takes it in.
+                let (start, len) = plan.output(plan.tile(at));
+                let piece = piece.next_multiple_of(self.geometry.block_bytes()).min(len - step);
+                let (bytes, buffer) = (Bytes::run(start + step, piece), self.launch(kernel).buffer);
+                let (stored, demand) = self.store(Transfer { kernel, place, buffer, bytes }, now);
                 self.lands(stored, place.sm(), demand);
                 let state = self.tile_of(place);
-                state.at += ctas;
-                state.does = if state.at < tiles { Does::BeginTile } else { Does::End };
+                state.step += piece;
+                if state.step == len {
+                    state.at += ctas;
+                    state.does = if state.at < tiles { Does::BeginTile } else { Does::End };
+                }
                 Some(stored)
             }
             Does::End => {
