@@ -294,6 +294,9 @@ class IssueTimings(Spec):
     """From the last arrival at a barrier to the next instruction of a warp."""
     l2_spread_cycles: Finite
     """How far the latency of a load from L2 is from its mean, at most."""
+    gpc_clock_spread: Finite
+    """How far the clock of a GPC whose tensor cores are busy is from the mean, at most, as a
+    fraction: each GPC has its own. Drawn from the run's seed."""
 
 
 class L2(Spec):

@@ -4,7 +4,8 @@
 //! 524,288 operations, at 4,096 a cycle 128 cycles.
 
 use proptest::prelude::*;
-use wavesim::device::{Device, catalogue};
+use wavesim::device::{Device, Gpc, catalogue};
+use wavesim::ids::SmId;
 use wavesim::records::Records;
 use wavesim::workload::{Access, Item, Kernel, Launch, Pattern, Program, Span, Tiles, Times, Work};
 use wavesim::{Dispatcher, Error, Options, simulate};
@@ -80,6 +81,45 @@ fn what_a_step_costs_beside_its_arithmetic_keeps_nobody_else_from_the_tensor_cor
     assert_eq!(took(&runs(&device(1), kernel(1, work.clone()), 2)), NEAR + 2 * STEP + 50 + 7);
     let two = Tiles { m: 128, ..work };
     assert_eq!(took(&runs(&device(1), kernel(2, two), 2)), NEAR + 4 * STEP + 7);
+}
+
+/// When the CTAs of the last launch end, in cycles from its start.
+fn ends(device: &Device, kernel: Kernel, seed: u64) -> Vec<u64> {
+    let ctas = kernel.ctas() as usize;
+    let launch = Item::Launch(Launch { kernel: 0, stream: 0, at_ns: None, dependent: false, trigger: false });
+    let program = Program { kernels: vec![kernel], items: vec![launch; 2], ..Program::default() };
+    let options = Options { dispatcher: Dispatcher::Ideal, seed, ..Options::default() };
+    let run = simulate(device, &program, &[], &options, &mut || false).unwrap();
+    let of_it = run.ctas.unwrap();
+    let last = (0..2 * ctas).filter(|&i| of_it.kernel[i].0 == 1);
+    let mut ends: Vec<(u32, u64)> =
+        last.map(|i| (of_it.cta[i].0, of_it.end[i].since(run.kernels.start[1]).0 / 1000)).collect();
+    ends.sort_unstable();
+    ends.into_iter().map(|(_, end)| end).collect()
+}
+
+#[test]
+fn tiles_that_are_stored_at_the_same_time_share_what_takes_them_in() {
+    let mut device = device(4);
+    device.l2.write_bandwidth_gb_s = 1.0;
+    // Four tiles of two pages, at a byte a cycle: each CTA's second page is behind everybody's first.
+    let expected = [5, 6, 7, 8].map(|pages| NEAR + STEP + pages * 4096);
+    assert_eq!(ends(&device, kernel(4, product(64, 256, 64)), 0), expected);
+}
+
+#[test]
+fn gpcs_whose_tensor_cores_are_busy_run_at_clocks_of_their_own() {
+    let mut device = device(4);
+    device.topology.gpcs = vec![Gpc::of((0..2).map(SmId), 0), Gpc::of((2..4).map(SmId), 0)];
+    device.issue.gpc_clock_spread = 0.1;
+    let steps = 100;
+    for seed in 0..8 {
+        let ends = ends(&device, kernel(4, product(64, 256, 64 * steps)), seed);
+        let off = |end: u64| (end - NEAR) as f64 / (steps * STEP) as f64 - 1.0;
+        assert_eq!((ends[0], ends[2]), (ends[1], ends[3]), "those of a GPC have the same one");
+        assert_ne!(ends[0], ends[2]);
+        assert!(ends.iter().all(|&end| off(end).abs() <= 0.101), "{ends:?}");
+    }
 }
 
 #[test]

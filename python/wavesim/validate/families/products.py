@@ -18,8 +18,7 @@ def _triton_gemm(inputs: Inputs, device: Device) -> dict[str, float]:
         inputs.count("N"),
         inputs.count("K"),
         (inputs.count("bm"), inputs.count("bn"), inputs.count("bk")),
-        # The tensor cores read one stage while they work, so that loads run one fewer ahead.
-        stages=max(inputs.count("stages") - 1, 2),
+        stages=inputs.count("stages"),
         order=max(inputs.count("group_m"), 1),
         startup_cycles=bodies.PRODUCT_STARTUP,
         overhead_cycles=bodies.PRODUCT_STEP,

@@ -60,6 +60,8 @@ pub struct IssueTimings {
     pub barrier_latency_cycles: u32,
     /// How far the latency of a load from L2 is from its mean, at most: slices are near and far.
     pub l2_spread_cycles: f64,
+    /// How far the clock of a GPC whose tensor cores are busy is from the mean, at most, as a fraction: each has its own.
+    pub gpc_clock_spread: f64,
 }
 
 impl IssueTimings {
@@ -89,6 +91,7 @@ impl IssueTimings {
         ] {
             in_range(field, value, 0.0, 1e6)?;
         }
-        in_range("l2_spread_cycles", self.l2_spread_cycles, 0.0, 1e6)
+        in_range("l2_spread_cycles", self.l2_spread_cycles, 0.0, 1e6)?;
+        in_range("gpc_clock_spread", self.gpc_clock_spread, 0.0, 0.5)
     }
 }

@@ -27,7 +27,7 @@ pub(super) use loads::{Accessed, Request};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use accesses::Transfer;
+use accesses::{Stored, Transfer};
 use address::{Geometry, Run, block_bytes};
 use coalescer::Coalescer;
 use l2::Cache;
@@ -164,7 +164,7 @@ impl<'a> Memory<'a> {
             draws: Draws::default(),
             landings: BinaryHeap::new(),
             log,
-            tiling: any(|work| matches!(work, Work::Tiles(_))).then(|| Tiling::new(device.sm_count(), places)),
+            tiling: any(|work| matches!(work, Work::Tiles(_))).then(|| Tiling::new(device, options.seed, places)),
             streams: any(|work| matches!(work, Work::Streaming(_))).then(|| Streams::new(device.sm_count(), places)),
         })
     }
@@ -215,7 +215,7 @@ impl<'a> Memory<'a> {
         let Launch { write, buffer, turn, finish, .. } = *self.launch(kernel);
         let transfer = Transfer { kernel, place, buffer, bytes };
         let (done, demand) = if write {
-            let (taken, demand) = self.store(transfer, now);
+            let Stored { taken, demand, .. } = self.store(transfer, now);
             (taken.max(now + turn), demand)
         } else {
             self.load(transfer, now)

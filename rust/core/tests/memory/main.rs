@@ -36,6 +36,7 @@ fn device() -> Device {
     (l2.ways, l2.banks, l2.reserved_bytes, l2.replacement) = (4, 1, 0, Replacement::Lru);
     (l2.dirty_ways, l2.dirty_stays) = (4, 0.0);
     device.issue.l2_spread_cycles = 0.0;
+    device.issue.gpc_clock_spread = 0.0;
     (l2.near_latency_cycles, l2.far_latency_cycles) = (NEAR as f64, (NEAR + FAR) as f64);
     (l2.bandwidth_gb_s, l2.write_bandwidth_gb_s, l2.port_bytes_per_cycle) = (1e9, 1e9, 1e9);
     l2.fabric_bandwidth_gb_s = 1e9;

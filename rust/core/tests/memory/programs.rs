@@ -47,6 +47,7 @@ fn launched(device: &Device, kernel: &Kernel, times: usize, issue: IssueMode) ->
 fn even_device() -> Device {
     let mut device = device();
     device.issue.l2_spread_cycles = 0.0;
+    device.issue.gpc_clock_spread = 0.0;
     device
 }
 

@@ -22,5 +22,6 @@ pub(crate) fn device(sms: u16) -> Device {
     (dram.bandwidth_gb_s, dram.reached_gb_s, dram.latency_cycles) = (1e9, 1e9, (NEAR + DRAM) as f64);
     (dram.burst_cycles, dram.spread, dram.softness) = (0.0, 0.0, 0.0);
     device.issue.l2_spread_cycles = 0.0;
+    device.issue.gpc_clock_spread = 0.0;
     device
 }

@@ -25,6 +25,16 @@ pub(super) struct Transfer<'a> {
     pub(super) bytes: Bytes<'a>,
 }
 
+/// How stores go on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stored {
+    /// The SM's port and L2 have taken them in, and the next ones can follow.
+    pub(super) passed: Time,
+    /// DRAM has taken what they drive out, too, which is in flight until then.
+    pub(super) taken: Time,
+    pub(super) demand: Demand,
+}
+
 impl<'a> Memory<'a> {
     /// Loads a run of bytes: when it is there, and what is in flight until then.
     pub(super) fn load(&mut self, transfer: Transfer<'a>, now: Time) -> (Time, Demand) {
@@ -118,9 +128,8 @@ impl<'a> Memory<'a> {
         even(self.draws.next())
     }
 
-    /// Stores are handed on: when the SM's port and L2 have taken them in, and DRAM what they drive out, which is in flight until
-    /// then. There it shares the bandwidth with what is loaded.
-    pub(super) fn store(&mut self, transfer: Transfer<'a>, now: Time) -> (Time, Demand) {
+    /// Stores are handed on. What they drive out is in flight to DRAM, where it shares the bandwidth with what is loaded.
+    pub(super) fn store(&mut self, transfer: Transfer<'a>, now: Time) -> Stored {
         let Transfer { kernel, place, buffer, bytes } = transfer;
         let sm = place.sm();
         let part = self.sms[sm].part;
@@ -146,10 +155,10 @@ impl<'a> Memory<'a> {
         let through_port = takes(bytes.len, self.timings.cycle_ps / self.timings.port_bytes);
         let port = &mut self.sms[sm].stored;
         *port = (*port).max(now) + through_port;
-        let taken = self.stored.max(written_back).max(*port);
+        let passed = self.stored.max(*port);
         let written = Traffic { written, dram_written: dram, ..Traffic::default() };
         self.counted(kernel, now, &written, &Traffic::default());
-        (taken, Demand { dram: dram as u32, ..Demand::default() })
+        Stored { passed, taken: passed.max(written_back), demand: Demand { dram: dram as u32, ..Demand::default() } }
     }
 }
 

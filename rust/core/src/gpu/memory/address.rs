@@ -9,7 +9,7 @@ use crate::engine::rng::scattered;
 use crate::workload::walk::Bytes;
 
 /// The grain at which addresses are spread over parts and sets.
-const PAGE_BYTES: u64 = 4096;
+pub(super) const PAGE_BYTES: u64 = 4096;
 /// The turn of the banks in which a large allocation was seen to begin.
 const FIRST_TURN: u64 = 111;
 /// Further buffers begin somewhere in so many turns.

@@ -5,7 +5,7 @@
 //! beside everybody else's loads.
 
 use super::Memory;
-use super::accesses::Transfer;
+use super::accesses::{Stored, Transfer};
 use super::address::SECTOR;
 use super::moves::{Launch, Moves};
 use crate::device::Device;
@@ -109,7 +109,7 @@ impl Memory<'_> {
         }
         let transfer = Transfer { kernel, place, buffer, bytes: moved };
         if write {
-            let (at, demand) = self.store(transfer, now);
+            let Stored { taken: at, demand, .. } = self.store(transfer, now);
             self.lands(at, place.sm(), demand);
             return Reply { at, variance: 0.0 };
         }

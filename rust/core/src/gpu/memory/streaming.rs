@@ -170,9 +170,9 @@ impl<'a> Memory<'a> {
     ) -> Time {
         let mut taken = now;
         for array in arrays {
-            let (at, demand) = self.store(transfer(kernel, place, array, elements), now);
-            state.demand += demand;
-            taken = taken.max(at);
+            let stored = self.store(transfer(kernel, place, array, elements), now);
+            state.demand += stored.demand;
+            taken = taken.max(stored.taken);
         }
         taken
     }

@@ -6,10 +6,14 @@
 
 use std::collections::VecDeque;
 
+use rand_core::Rng;
+
 use super::Memory;
-use super::accesses::Transfer;
+use super::accesses::{Stored, Transfer};
+use super::address::PAGE_BYTES;
 use super::moves::Moves;
 use crate::device::Device;
+use crate::engine::rng::{self, even};
 use crate::engine::Time;
 use crate::gpu::sm::Place;
 use crate::ids::{IdVec, KernelId, SmId};
@@ -24,7 +28,7 @@ pub(super) struct Tiled<'a> {
     plan: Plan<'a>,
     ctas: u64,
     stages: u64,
-    /// What the threads of a CTA store at once.
+    /// What the threads of a CTA store at once, in whole pages.
     piece: u64,
     /// A step's arithmetic.
     arithmetic: Time,
@@ -41,7 +45,7 @@ impl<'a> Tiled<'a> {
             plan,
             ctas: kernel.ctas(),
             stages: work.stages,
-            piece: u64::from(kernel.threads()) * THREAD_BYTES,
+            piece: (u64::from(kernel.threads()) * THREAD_BYTES).next_multiple_of(PAGE_BYTES),
             arithmetic: time(work.flops_of_step() as f64 / rate * cycle_ps),
             overhead: time(work.times.overhead.ps(cycle_ps)),
         }
@@ -51,9 +55,17 @@ impl<'a> Tiled<'a> {
 /// The state of all tiled kernels.
 #[derive(Debug)]
 pub(super) struct Tiling {
-    /// When the tensor cores of each SM have done what they were given so far.
-    tensor_cores: IdVec<SmId, Time>,
+    tensor_cores: IdVec<SmId, TensorCores>,
     ctas: Vec<Cta>,
+}
+
+/// Those of an SM.
+#[derive(Clone, Copy, Debug)]
+struct TensorCores {
+    /// When they have done what they were given so far.
+    free: Time,
+    /// How long a cycle of their GPC is, in mean ones.
+    pace: f64,
 }
 
 /// A CTA on its place.
@@ -64,6 +76,8 @@ struct Cta {
     at: u64,
     /// The step that is next; behind the last one, how many bytes of the tile are stored.
     step: u64,
+    /// When all stores so far are taken in.
+    stored: Time,
     /// When the operands of this step and of those behind it are there, as far as they have been asked for.
     coming: VecDeque<Time>,
 }
@@ -80,8 +94,13 @@ enum Does {
 }
 
 impl Tiling {
-    pub(super) fn new(sms: usize, places: usize) -> Self {
-        Self { tensor_cores: IdVec::filled(Time::ZERO, sms), ctas: vec![Cta::default(); places] }
+    pub(super) fn new(device: &Device, seed: u64, places: usize) -> Self {
+        let mut tensor_cores = IdVec::filled(TensorCores { free: Time::ZERO, pace: 1.0 }, device.sm_count());
+        for (i, gpc) in device.topology.gpcs.iter().enumerate() {
+            let off = even(rng::stream(seed, "clock", i as u64).next_u64());
+            gpc.sms().for_each(|sm| tensor_cores[sm].pace += off * device.issue.gpc_clock_spread);
+        }
+        Self { tensor_cores, ctas: vec![Cta::default(); places] }
     }
 }
 
@@ -112,14 +131,16 @@ impl Memory<'_> {
                 if step + stages - 1 < steps {
                     self.fetch(kernel, place, at, step + stages - 1, now);
                 }
-                let free = &mut self.tiling().tensor_cores[place.sm()];
-                let done = now.max(*free) + arithmetic;
+                let TensorCores { free, pace } = &mut self.tiling().tensor_cores[place.sm()];
+                let at_pace = |time: Time| Time((time.0 as f64 * *pace).round() as u64);
+                let done = now.max(*free) + at_pace(arithmetic);
+                let next = done + at_pace(overhead);
                 *free = done;
                 let state = self.tile_of(place);
                 state.step += 1;
                 state.coming.pop_front();
                 if let Some(&there) = state.coming.front() {
-                    return Some(there.max(done + overhead));
+                    return Some(there.max(next));
                 }
                 (state.does, state.step) = (Does::Store, 0);
                 Some(done + self.launch(kernel).finish)
@@ -127,17 +148,19 @@ impl Memory<'_> {
             Does::Store => {
                 // Piece by piece, so that CTAs that store at the same time share what takes it in.
                 let (start, len) = plan.output(plan.tile(at));
-                let piece = piece.next_multiple_of(self.geometry.block_bytes()).min(len - step);
+                let piece = piece.min(len - step);
                 let (bytes, buffer) = (Bytes::run(start + step, piece), self.launch(kernel).buffer);
-                let (stored, demand) = self.store(Transfer { kernel, place, buffer, bytes }, now);
-                self.lands(stored, place.sm(), demand);
+                let Stored { passed, taken, demand } = self.store(Transfer { kernel, place, buffer, bytes }, now);
+                self.lands(taken, place.sm(), demand);
                 let state = self.tile_of(place);
                 state.step += piece;
-                if state.step == len {
-                    state.at += ctas;
-                    state.does = if state.at < tiles { Does::BeginTile } else { Does::End };
+                state.stored = state.stored.max(taken);
+                if state.step < len {
+                    return Some(passed);
                 }
-                Some(stored)
+                state.at += ctas;
+                state.does = if state.at < tiles { Does::BeginTile } else { Does::End };
+                Some(state.stored)
             }
             Does::End => {
                 self.tile_of(place).does = Does::Start;
