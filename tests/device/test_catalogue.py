@@ -165,11 +165,19 @@ def test_the_table_in_the_docs_is_the_catalogue():
 
 @pytest.mark.parametrize(
     ("name", "slices", "slice_bytes"),
-    [("a100-sxm4-80", 80, 2**19), ("h100-sxm", 80, 655_360), ("h200", 96, 655_360)],
+    [
+        ("v100-sxm2", 64, 96 * 1024),
+        ("a100-sxm4-80", 80, 512 * 1024),
+        ("h100-sxm", 80, 640 * 1024),
+        ("h200", 94, 640 * 1024),  # two of 96 are off
+        ("gh200", 94, 640 * 1024),
+        ("rtx4090", 96, 768 * 1024),
+        ("mi210", 32, 256 * 1024),
+    ],
 )
-def test_l2_is_made_of_eight_slices_for_each_memory_controller(name, slices, slice_bytes):
+def test_l2_is_made_of_equal_slices(name, slices, slice_bytes):
     l2 = wavesim.device(name).l2
-    assert (l2.slices, l2.bytes // l2.slices) == (slices, slice_bytes)
+    assert (l2.slices, (l2.bytes - l2.reserved_bytes) / l2.slices) == (slices, slice_bytes)
 
 
 def test_geforce_tensor_cores_add_up_in_32_bits_at_half_the_rate():

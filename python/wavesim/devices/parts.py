@@ -306,7 +306,7 @@ class L2(Spec):
     halves: Annotated[int, Field(ge=1, le=255), NUMBER]
     """The parts it is split into; a line is at home in one of them."""
     slices: Count
-    """Of all parts together; a hash of a line's address says in which one it is."""
+    """Those in use, of all parts together; a hash of a line's address says in which one it is."""
     line_bytes: Count
     sector_bytes: Count
     near_latency_cycles: Finite
@@ -336,7 +336,7 @@ class L2(Spec):
     """Of dirty lines that would make room next, the share that stays for another round instead, as
     if it had been used."""
     reserved_bytes: Size
-    """What of it other things than a kernel's data hold: code, address tables."""
+    """What of it is not there for a kernel's data: slices that are off, code, address tables."""
     port_bytes_per_cycle: Finite
     """What an SM takes in."""
     write_bandwidth_gb_s: Finite

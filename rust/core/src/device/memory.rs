@@ -13,7 +13,8 @@ pub struct L2 {
     pub bytes: u64,
     /// The parts it is split into; a line is at home in one of them.
     pub halves: u8,
-    /// The slices that all parts together are made of; a hash of a line's address says in which one it is.
+    /// The slices in use, of all parts together, without those that are part of `reserved_bytes`; a hash of a line's address
+    /// says in which one it is.
     pub slices: u32,
     /// A line in bytes.
     pub line_bytes: u32,
@@ -44,7 +45,7 @@ pub struct L2 {
     /// Of dirty lines that would make room next, the share that stays for another round instead, as if it had been used: DRAM
     /// gets what was written later than the order of use would have it.
     pub dirty_stays: f64,
-    /// What of it other things than a kernel's data hold, such as code and address tables, in bytes.
+    /// What of it is not there for a kernel's data, in bytes: slices that are off; code and address tables.
     pub reserved_bytes: u64,
     /// What an SM takes in, in bytes a cycle.
     pub port_bytes_per_cycle: f64,
