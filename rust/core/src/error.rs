@@ -92,10 +92,11 @@ pub enum Error {
         why: String,
     },
     /// Nothing can go on, and something has not finished.
-    #[error("deadlock at {at_ns} ns: {who}")]
+    #[error("deadlock{}: {who}", at_ns.map_or_else(String::new, |at_ns| format!(" at {at_ns} ns")))]
     Deadlock {
-        /// When the last thing happened, in whole nanoseconds.
-        at_ns: u64,
+        /// From when on nothing more could happen, in whole nanoseconds: when the last of those that wait began to, or what
+        /// else happened last. None if it is known before the run.
+        at_ns: Option<u64>,
         /// Who waits for whom.
         who: String,
     },

@@ -67,7 +67,7 @@ pub(super) fn check_barriers(device: &Device, program: &Program, footprints: &[F
             held.saturating_sub(1),
             ctas - 1,
         );
-        return Err(Error::Deadlock { at_ns: 0, who });
+        return Err(Error::Deadlock { at_ns: None, who });
     }
     Ok(())
 }

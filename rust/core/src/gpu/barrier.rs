@@ -16,6 +16,8 @@ pub(crate) struct Barrier {
     /// Over all rounds.
     arrivals: u64,
     passes: u64,
+    /// When the last one so far arrived.
+    pub(super) came: Time,
     /// By CTAs that have ended, for each other.
     pub(super) waited_ps: u128,
     arrive: Time,
@@ -46,6 +48,7 @@ impl Barrier {
             rounds,
             arrivals: 0,
             passes: 0,
+            came: Time::ZERO,
             waited_ps: 0,
             arrive: time(device.sync.barrier_arrive_cycles),
             // A poll that took no time at all would come back at the same moment for ever.
@@ -82,6 +85,7 @@ impl Barrier {
         if !state.polls {
             state.polls = true;
             self.arrivals += 1;
+            self.came = now;
         } else if self.arrivals >= (u64::from(state.passed) + 1) * count {
             state.polls = false;
             state.passed += 1;

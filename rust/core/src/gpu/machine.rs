@@ -231,33 +231,57 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         })
     }
 
-    /// Runs to the end; nothing comes of a run whose warps had better be stepped.
-    pub(super) fn run(mut self, device: &Device, interrupted: &mut dyn FnMut() -> bool) -> Result<Option<Records>> {
-        if let Some(at) = self.front_end.next_call(Time::ZERO) {
-            self.happen(at, Happening::Call);
-        }
+    /// Runs to the end.
+    pub(super) fn run(mut self, device: &Device, interrupted: &mut dyn FnMut() -> bool) -> Result<Records> {
+        self.start();
+        while self.goes_on(interrupted)? {}
+        self.end(device)
+    }
+
+    /// The same; nothing comes of it if the warps turn out to be better stepped.
+    pub(super) fn run_unless_stepped(
+        mut self,
+        device: &Device,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Records>> {
+        self.start();
         loop {
-            let happening = self.happenings.peek().map_or(Time::MAX, |Reverse((at, _, _))| *at);
-            let visit = self.dispatcher.visit.map_or(Time::MAX, |visit| visit.at);
-            let limit = happening.min(visit);
-            self.limit = limit.min(Time::HORIZON);
-            self.run_ctas();
-            if interrupted() {
-                return Err(Error::Interrupted);
-            }
+            let goes_on = self.goes_on(interrupted)?;
             if self.warps.as_ref().is_some_and(Warps::should_be_stepped) {
                 return Ok(None);
             }
-            self.check_horizon()?;
-            if limit == Time::MAX && self.limit >= Time::HORIZON {
-                if self.dispatcher.returning.is_empty() && (self.steps.is_empty() || self.polls_in_vain()) {
-                    break;
-                }
-            } else {
-                self.run_kernels();
+            if !goes_on {
+                return self.end(device).map(Some);
             }
         }
-        if self.front_end.finished() { Ok(Some(self.close(device))) } else { Err(self.deadlock()) }
+    }
+
+    fn start(&mut self) {
+        if let Some(at) = self.front_end.next_call(Time::ZERO) {
+            self.happen(at, Happening::Call);
+        }
+    }
+
+    /// Lets happen what is due until it is time for a look at the caller; whether anything is left.
+    fn goes_on(&mut self, interrupted: &mut dyn FnMut() -> bool) -> Result<bool> {
+        let happening = self.happenings.peek().map_or(Time::MAX, |Reverse((at, _, _))| *at);
+        let visit = self.dispatcher.visit.map_or(Time::MAX, |visit| visit.at);
+        let limit = happening.min(visit);
+        self.limit = limit.min(Time::HORIZON);
+        self.run_ctas();
+        if interrupted() {
+            return Err(Error::Interrupted);
+        }
+        self.check_horizon()?;
+        if limit == Time::MAX && self.limit >= Time::HORIZON {
+            return Ok(!self.dispatcher.returning.is_empty() || !(self.steps.is_empty() || self.polls_in_vain()));
+        }
+        self.run_kernels();
+        Ok(true)
+    }
+
+    fn end(self, device: &Device) -> Result<Records> {
+        if self.front_end.finished() { Ok(self.close(device)) } else { Err(self.deadlock()) }
     }
 
     /// Whether all that is left are CTAs that ask again and again whether a barrier has opened that nobody can open.
@@ -414,6 +438,8 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         } else {
             who.join("; ")
         };
-        Error::Deadlock { at_ns: self.makespan.0 / 1000, who }
+        let begun = self.runs.values().flat_map(|run| [run.times.placed, run.sync.waits_since()]);
+        let at = begun.fold(self.makespan.max(self.latest), Time::max);
+        Error::Deadlock { at_ns: Some(at.0 / 1000), who }
     }
 }

@@ -35,7 +35,7 @@ use crate::workload::Program;
 
 use groups::Groups;
 use machine::Machine;
-use policy::{hardware::Hardware, ideal::Ideal};
+use policy::{Dispatch, hardware::Hardware, ideal::Ideal};
 
 /// Runs a program on a device.
 pub(crate) fn run(
@@ -45,30 +45,34 @@ pub(crate) fn run(
     options: &Options,
     interrupted: &mut dyn FnMut() -> bool,
 ) -> Result<Records> {
-    if let Some(records) = attempt(device, program, arrays, options, interrupted)? {
-        return Ok(records);
+    match options.dispatcher {
+        Dispatcher::Hardware => {
+            run_under(|_| Hardware::new(device, options), device, program, arrays, options, interrupted)
+        }
+        Dispatcher::Ideal => {
+            run_under(|groups| Ideal::new(groups.count()), device, program, arrays, options, interrupted)
+        }
     }
-    let stepped = Options { issue: IssueMode::Exact, ..*options };
-    Ok(attempt(device, program, arrays, &stepped, interrupted)?.expect("what is stepped goes to its end"))
 }
 
-/// The same, unless its warps turn out to be better stepped.
-fn attempt(
+/// The same under a policy. Where warps turn out to be better stepped, the run begins anew.
+fn run_under<P: Dispatch>(
+    policy: impl Fn(&Groups) -> P,
     device: &Device,
     program: &Program,
     arrays: &[&[f64]],
     options: &Options,
     interrupted: &mut dyn FnMut() -> bool,
-) -> Result<Option<Records>> {
-    let groups = Groups::new(device);
-    match options.dispatcher {
-        Dispatcher::Hardware => {
-            let policy = Hardware::new(device, options);
-            Machine::new(device, program, arrays, options, policy, groups, interrupted)?.run(device, interrupted)
-        }
-        Dispatcher::Ideal => {
-            let policy = Ideal::new(groups.count());
-            Machine::new(device, program, arrays, options, policy, groups, interrupted)?.run(device, interrupted)
-        }
+) -> Result<Records> {
+    let machine = |options: &Options, interrupted: &mut dyn FnMut() -> bool| {
+        let groups = Groups::new(device);
+        Machine::new(device, program, arrays, options, policy(&groups), groups, interrupted)
+    };
+    if options.issue == IssueMode::Rates
+        && let Some(records) = machine(options, interrupted)?.run_unless_stepped(device, interrupted)?
+    {
+        return Ok(records);
     }
+    let stepped = Options { issue: IssueMode::Exact, ..*options };
+    machine(&stepped, interrupted)?.run(device, interrupted)
 }

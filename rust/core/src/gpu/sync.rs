@@ -153,6 +153,15 @@ impl Sync {
         }
     }
 
+    /// When the last of those CTAs that wait for others came to its wait; zero if none waits.
+    pub(crate) fn waits_since(&self) -> Time {
+        match self {
+            Self::Chain(chain) => chain.waits_since(),
+            Self::Barrier(barrier) => barrier.came,
+            _ => Time::ZERO,
+        }
+    }
+
     /// How long CTAs waited for each other, or for their turn at a counter; added up.
     pub(crate) fn waited_ps(&self) -> u128 {
         match self {
@@ -331,6 +340,11 @@ impl Chain {
                 woken.push((state.known + state.after, place));
             }
         }
+    }
+
+    fn waits_since(&self) -> Time {
+        let since = self.ctas.iter().filter_map(|cta| cta.stands).map(|(_, since)| since);
+        since.max().unwrap_or(Time::ZERO)
     }
 
     fn waiting(&self) -> Vec<(u32, u32)> {
