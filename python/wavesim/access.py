@@ -308,14 +308,13 @@ class Access(Editable, Spec):
         return cls(Chase(bytes=bytes, stride_bytes=stride_bytes, loads=loads), **fields)
 
     def check_ctas(self, count: int) -> None:
-        """See that a list of tiles has one a CTA; raises InvalidInput."""
+        """See that tiles, and a list of them, are one a CTA; raises InvalidInput."""
         pattern = self.pattern
         if isinstance(pattern, Panels):
             tiles = pattern.tiles_m * pattern.tiles_n
             if tiles != count:
-                field = "pattern.tiles_m"
-                why = f"{pattern.tiles_m} x {pattern.tiles_n} tiles need as many CTAs"
-                raise InvalidInput(f"{field}: {why} (got a grid of {count:,})", field, tiles)
+                why = f"{pattern.tiles_m} x {pattern.tiles_n} tiles need {tiles:,} CTAs"
+                raise InvalidInput(f"grid: {why} (got {count:,})", "grid", count)
             if isinstance(pattern.order, TileNumbers) and len(pattern.order) != count:
                 why = f"one tile a CTA is needed, {count:,} in all (got {len(pattern.order):,})"
                 raise InvalidInput(f"pattern.order: {why}", "pattern.order", len(pattern.order))

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import polars as pl
-from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import CoreSchema, core_schema
 
 from wavesim.errors import InvalidInput
 from wavesim.scalars import is_truth
-from wavesim.text import any_of
+from wavesim.text import any_of, meant
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,6 +75,17 @@ class Spec(BaseModel):
         except ValidationError as error:
             raise as_invalid_input(error) from None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _knows_its_fields(cls, values: Any) -> Any:
+        """Refuse other names before anything else: one that is misspelt is missing as well."""
+        for name in values if isinstance(values, Mapping) else ():
+            if name not in cls.model_fields:
+                known = [field for field in cls.model_fields if field != "kind"]
+                why = f"{cls.__name__} has no such field{meant(str(name), known)}"
+                raise InvalidInput(f"{name}: {why}", str(name), values[name])
+        return values
+
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """Show what differs from the defaults."""
         for name, field in type(self).model_fields.items():
@@ -103,9 +122,11 @@ def as_invalid_input(error: ValidationError) -> InvalidInput:
         return InvalidInput(f"{path}: {cause}" if path else str(cause), path, value)
     if first["type"] == "missing":
         return InvalidInput(f"{path}: is needed", path, None)
-    if first["type"] == "extra_forbidden":
-        return InvalidInput(f"{path}: there is no such field (got {value!r})", path, value)
     if first["type"].startswith("union_tag"):
+        if first["type"] == "union_tag_not_found" and isinstance(value, Mapping):
+            for name in get_close_matches("kind", map(str, value), n=1):
+                why = f"{name}: no such field; did you mean kind?"
+                return InvalidInput(f"{path}.{why}" if path else why, f"{path}.{name}", value[name])
         path = f"{path}.kind" if path else "kind"
         value = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", value)
         offered = first.get("ctx", {}).get("expected_tags", "").replace("'", "").split(", ")
@@ -117,6 +138,15 @@ def as_invalid_input(error: ValidationError) -> InvalidInput:
     for words, plain in _PLAIN:
         why = re.sub(words, plain, why)
     return InvalidInput(f"{path}: {why} (got {shown(value)})", path, value)
+
+
+def within(path: str, error: InvalidInput) -> InvalidInput:
+    """Give the error with a path in front of its field's."""
+    field = error.field or ""
+    why = str(error).removeprefix(field).removeprefix(": ")
+    dot = "." if path and field and not field.startswith("[") else ""
+    at = f"{path}{dot}{field}"
+    return InvalidInput(f"{at}: {why}", at, error.value)
 
 
 _ONLY_IN_PYTHON = "function"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 
-__all__ = ["TimeUnit", "any_of", "counted", "shortened", "time_text", "value_text"]
+__all__ = ["TimeUnit", "any_of", "counted", "meant", "shortened", "time_text", "value_text"]
 
 _SHARES = {"share", "utilization", "occupancy", "error"}
 
@@ -42,6 +43,14 @@ def any_of(names: Iterable[str]) -> str:
     """What may be given, in an error: ``ctas, kernels or memory``."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """What an error about an unknown name goes on with: the nearest known one, or all."""
+    known = list(known)
+    if close := get_close_matches(name, known, n=1):
+        return f"; did you mean {close[0]}?"
+    return f": must be {any_of(known)}" if known else ""
 
 
 def counted(number: int, noun: str) -> str:

@@ -155,8 +155,8 @@ class Tiles(Editable, Spec):
         """See that a grid of ``count`` CTAs can do this; raises InvalidInput."""
         rows, columns = self.grid
         if count > rows * columns:
-            why = f"the grid of {count:,} CTAs has more than the {rows} x {columns} tiles"
-            raise InvalidInput(f"m: {why} (got {self.m})", "m", self.m)
+            why = f"the product's {rows} x {columns} tiles are for {rows * columns:,} CTAs at most"
+            raise InvalidInput(f"grid: {why} (got {count:,})", "grid", count)
         if self.shared_memory > shared_memory:
             why = (
                 f"{self.shared_memory:,} bytes of operands do not fit into the CTA's "

@@ -11,7 +11,7 @@ from wavesim.access import Access
 from wavesim.durations import Time
 from wavesim.errors import InvalidInput
 from wavesim.scalars import NUMBER, Truth
-from wavesim.spec import LIST, TAGS, Editable, Numbers, Spec
+from wavesim.spec import LIST, TAGS, Editable, Numbers, Spec, within
 
 __all__ = [
     "Arithmetic",
@@ -326,9 +326,10 @@ class Warps(Editable, Spec):
             try:
                 access.check_ctas(count)
             except InvalidInput as error:
-                why = str(error).removeprefix(f"{error.field}: ")
-                field = f"{path}.{error.field}"
-                raise InvalidInput(f"{field}: {why}", field, error.value) from None
+                if error.field == "grid":
+                    why = str(error).removeprefix("grid")
+                    raise InvalidInput(f"grid: {path}{why}", "grid", count) from None
+                raise within(path, error) from None
         if self.order is not None and len(self.order) != count:
             why = f"one program's number a CTA is needed, {count:,} in all"
             got = len(self.order)

@@ -19,7 +19,7 @@ from wavesim.devices import device as catalogue_device
 from wavesim.durations import AnyDuration, Duration, PerCta, Time, for_count
 from wavesim.errors import InvalidInput
 from wavesim.scalars import KEY, NUMBER, Truth, is_truth
-from wavesim.spec import LIST, TAGS, CtaNumbers, Editable, Spec
+from wavesim.spec import LIST, TAGS, CtaNumbers, Editable, Spec, within
 from wavesim.streaming import Streaming
 from wavesim.tiles import Tiles
 from wavesim.warps import Warps
@@ -297,9 +297,9 @@ class Kernel(Editable, Spec):
             elif isinstance(work, Tiles):
                 work.check_ctas(self.ctas, self.shared_memory)
         except InvalidInput as error:
-            field = "work" if error.field is None else f"work.{error.field}"
-            why = str(error).removeprefix(f"{error.field}: ")
-            raise InvalidInput(f"{field}: {why}", field, error.value) from None
+            if error.field == "grid":
+                raise
+            raise within("work", error) from None
         if not isinstance(work, Duration | Measured):  # of which nothing is left to check
             check_work(self)
 

@@ -236,7 +236,7 @@ def test_what_cannot_be_is_refused_when_it_is_made(work, field):
         (
             5,
             Access.panels(512, 512, steps=1, tiles_m=2, tiles_n=2),
-            "work.pattern.tiles_m: 2 x 2 tiles need as many",
+            r"grid: 2 x 2 tiles need 4 CTAs \(got 5\)",
         ),
         (
             4,

@@ -176,7 +176,6 @@ PANELS = Access.panels(512, 512, steps=1, tiles_m=2, tiles_n=2)
             "[0].access.pattern.offsets[1]",
             "an offset is a whole number of bytes from 0 to 0",
         ),
-        ([Load(access=PANELS)], "[0].access.pattern.tiles_m", "2 x 2 tiles need as many CTAs"),
     ],
 )
 def test_what_a_program_cannot_walk_through_is_refused_with_its_segment(segments, field, why):
@@ -184,6 +183,13 @@ def test_what_a_program_cannot_walk_through_is_refused_with_its_segment(segments
         wavesim.simulate("h200", Kernel(2, 32, work=Warps(segments)))
     assert (caught.value.field or "").endswith(f"work.programs[0]{field}")
     assert why in str(caught.value)
+
+
+def test_a_grid_that_does_not_fit_the_tiles_of_an_access_is_told_what_would():
+    why = r"^grid: programs\[0\]\[0\].access: 2 x 2 tiles need 4 CTAs \(got 2\)$"
+    with pytest.raises(InvalidInput, match=why) as caught:
+        Kernel(2, 32, work=Warps([Load(access=PANELS)]))
+    assert (caught.value.field, caught.value.value) == ("grid", 2)
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_a_list_that_has_no_tiles_is_told_in_words_of_tiles():
 @pytest.mark.parametrize(
     ("grid", "shared_memory", "fields", "message"),
     [
-        (5, 98_304, {}, "work.m: the grid of 5 CTAs has more than the 2 x 2 tiles"),
+        (5, 98_304, {}, r"grid: the product's 2 x 2 tiles are for 4 CTAs at most \(got 5\)"),
         (4, 98_303, {}, "work.stages: 98,304 bytes of operands do not fit into the CTA's 98,303"),
         (4, 98_304, {"order": [0, 1, 2]}, "work.order: one place a tile is needed, 4 in all"),
         (4, 98_304, {"order": [0, 1, 2, 2]}, r"order\[3\]: this tile has come before"),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
 from wavesim.errors import InvalidInput
-from wavesim.spec import Spec, shown
-from wavesim.text import any_of
+from wavesim.spec import Spec, shown, within
+from wavesim.text import meant
 
 __all__ = ["Table", "fail"]
 
@@ -47,9 +46,8 @@ class Table:
         known = list(allowed)
         for key in self.values:
             if key not in known:
-                close = difflib.get_close_matches(key, known, n=1)
-                hint = f"; did you mean {close[0]}?" if close else f": must be {any_of(known)}"
-                raise InvalidInput(f"{self.at(key)}: no such field{hint}", self.at(key), key)
+                why = f"no such field{meant(key, known)}"
+                raise InvalidInput(f"{self.at(key)}: {why}", self.at(key), key)
 
     def get(self, key: str, kind: type[T], default: T) -> T:
         """The value of a key, or the default; its type is checked."""
@@ -107,9 +105,4 @@ class Table:
 
     def within(self, error: InvalidInput) -> InvalidInput:
         """The error with this table's path in front of its field."""
-        text = str(error)
-        if error.field is None:
-            return InvalidInput(f"{self.path}: {text}", self.path, error.value)
-        field = self.at(error.field)
-        why = text.removeprefix(error.field).removeprefix(": ")
-        return InvalidInput(f"{field}: {why}", field, error.value)
+        return within(self.path, error)
