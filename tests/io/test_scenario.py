@@ -178,12 +178,23 @@ def test_times_of_each_cta_can_lie_in_a_file_beside_it(tmp_path: Path, suffix: s
         ("program = [{ graph = [{ graph = [] }] }]", "program[0].graph[0].graph", "holds no graph"),
         ("[streams]\nfirst = {}", "streams.first", "a stream's name is its number"),
         ("[kernels.k2]\ngrid = 1", "kernels.k2.work", "is needed"),
+        ("[kernels.k2]\ngrid = 1\nwrk = {}", "kernels.k2.wrk", "did you mean work?"),
+        ("program = [{ lanch = 'k' }]", "program[0].lanch", "did you mean launch?"),
+        ("program = []", "program", "at least one item"),
+        ("device = 3", "device", "must be a name, or a table with a name (got 3)"),
+        ("device = { name = 'h200', edit = { l2.way = 8 } }", "device.edit.l2.way", "mean l2.ways"),
+        ("device = { name = 'h200', edit = { l2.ways = 0 } }", "device.edit.l2.ways", "(got 0)"),
+        (
+            "device = { name = 'h200', edit = { l2.bytes = 9000 } }",
+            "device.edit",
+            ", l2.ways: 9000",
+        ),
         ("[kernels.k2]\nwork = { kind = 'constant', ns = 1 }", "kernels.k2.grid", "is needed"),
     ],
 )
 def test_a_fault_is_named_by_its_path(tmp_path: Path, wrong: str, field: str, why: str) -> None:
-    text = KERNEL + wrong if wrong.startswith("[") else wrong + KERNEL
-    error = fault(tmp_path, text)
+    kernel = KERNEL.replace('device = "h200"', "") if wrong.startswith("device") else KERNEL
+    error = fault(tmp_path, kernel + wrong if wrong.startswith("[") else wrong + kernel)
     assert error.field == field
     assert str(error).startswith(f"{field}: ")
     assert why in str(error)
@@ -195,6 +206,12 @@ def test_a_fault_is_named_by_its_path(tmp_path: Path, wrong: str, field: str, wh
         ('{ kind = "constant", ns = -1 }', "kernels.k.work.ns"),
         ('{ kind = "constant" }', "kernels.k.work.ns"),
         ('{ kind = "constant", s = 1 }', "kernels.k.work.s"),
+        ('{ knd = "constant", ns = 1 }', "kernels.k.work.knd"),
+        ('{ kind = "persistent", task = 9 }', "kernels.k.work.task"),
+        ('{ kind = "per_cta", fil = "t.csv", column = "ns" }', "kernels.k.work.fil"),
+        ('{ kind = "per_cta", file = "t.csv", column = "name" }', "kernels.k.work.column"),
+        ('{ kind = "per_cta", file = "t.csv", column = "late" }', "kernels.k.work.column[0]"),
+        ('{ kind = "tiles", m = 64, n = 64, k = 64 }', "kernels.k.grid"),
         ('{ kind = "function", ns = "lambda i: i" }', "kernels.k.work.kind"),
         ('{ kind = "per_cta", ns = [1.0] }', "kernels.k.work"),
         ('{ kind = "per_cta", ns = [1.0, -2.0] }', "kernels.k.work.ns[1]"),
@@ -219,7 +236,7 @@ def test_a_fault_is_named_by_its_path(tmp_path: Path, wrong: str, field: str, wh
 def test_a_fault_of_work_is_named_by_its_path(
     tmp_path: Path, work: str, field: str, launched: bool
 ) -> None:
-    (tmp_path / "t.csv").write_text("ns\n1\n")
+    (tmp_path / "t.csv").write_text("ns,name,late\n1,one,-1\n")
     text = KERNEL.replace('{ kind = "constant", ns = 1_000 }', work)
     if launched:
         text = 'program = [{ record = "e" }, { graph = [{ launch = "k" }] }]' + text

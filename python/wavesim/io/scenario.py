@@ -20,6 +20,7 @@ from wavesim.devices import Device, device
 from wavesim.errors import InvalidInput, UnsupportedFile
 from wavesim.io.tables import Table, fail
 from wavesim.simulate import simulate
+from wavesim.spec import Numbers, within
 from wavesim.text import any_of
 from wavesim.workload import Copy, Graph, Kernel, Launch, Program, Record, Stream, Wait
 
@@ -148,8 +149,11 @@ def _choice(table: Table, key: str, choices: tuple[str, ...], default: str) -> s
 
 def _device(table: Table) -> Device:
     """``device = "h200"``, or a table with a name and what is different."""
-    if isinstance(table.values.get("device", ""), str):
+    given = table.values.get("device", "")
+    if isinstance(given, str):
         return device(table.need("device", str))
+    if not isinstance(given, dict):
+        fail("device", given, "must be a name, or a table with a name")
     changed = table.table("device")
     changed.keys_from(("name", "sms", "edit"))
     found = device(changed.need("name", str))
@@ -161,10 +165,16 @@ def _device(table: Table) -> Device:
             raise changed.within(error) from error
     if "edit" in changed.values:
         edit = changed.table("edit")
+        values = _flat(edit.values)
         try:
-            found = found.edited(_flat(edit.values))
+            found = found.edited(values)
         except InvalidInput as error:
-            raise edit.within(error) from error
+            at = error.field or ""
+            if any(at == path or at.startswith((f"{path}.", f"{path}[")) for path in values):
+                raise edit.within(error) from error
+            # What does not fit an edited value stands in the catalogue, not in the file.
+            why = f"{edit.path}: with these values, {error}"
+            raise InvalidInput(why, edit.path, error.value) from error
     return found
 
 
@@ -215,7 +225,7 @@ def _where_written(error: InvalidInput, items: Sequence[Written]) -> InvalidInpu
         made = items[int(found[1])]
         path, rest, items = made.path, rest[found.end() :], made.inner
     if made is None:
-        path, rest = "", _STREAM.sub(r"streams.\1", rest)
+        path, rest = "", "program" if rest == "items" else _STREAM.sub(r"streams.\1", rest)
     elif made.kernel and rest.startswith("kernel."):
         path, rest = made.kernel, rest.removeprefix("kernel.")
     else:
@@ -233,6 +243,9 @@ def _renamed(error: InvalidInput, old: str, new: str) -> InvalidInput:
 def _items(table: Table, kernels: Mapping[str, Kernel], in_graph: bool = False) -> list[Written]:
     """The items of one table: several if a launch is repeated."""
     kinds = [kind for kind in _ITEMS if kind in table.values]
+    if not kinds:
+        fields = (name for model, _ in _ITEMS.values() for name in model.model_fields)
+        table.keys_from([*_ITEMS, *fields, "repeat"])
     if len(kinds) != 1:
         got = " and ".join(kinds) if kinds else "none"
         why = f"needs exactly one of {any_of(_ITEMS)} (got {got})"
@@ -278,6 +291,7 @@ def _launches(table: Table, rest: Table, kernels: Mapping[str, Kernel]) -> list[
 
 
 def _kernel(name: str, table: Table, folder: Path) -> Kernel:
+    table.keys_from(Kernel.model_fields)
     work = _with_file(table.table("work"), folder)
     return table.spec(Kernel, **{"name": name, **table.values, "work": work})
 
@@ -287,14 +301,17 @@ def _with_file(table: Table, folder: Path) -> dict[str, object]:
     values = dict(table.values)
     if "duration" in values:
         values["duration"] = _with_file(table.table("duration"), folder)
-    if values.get("kind") != "per_cta" or "file" not in values:
+    if values.get("kind") != "per_cta":
+        return values
+    table.keys_from(("kind", "ns", "cycles", "file", "column", "unit"))
+    if "file" not in values:
         return values
     table.keys_from(("kind", "file", "column", "unit"))
     unit = _choice(table, "unit", ("ns", "cycles"), "ns")
     return {"kind": "per_cta", unit: _column(table, folder)}
 
 
-def _column(table: Table, folder: Path) -> pl.Series:
+def _column(table: Table, folder: Path) -> Numbers:
     file = folder / table.need("file", str)
     if file.suffix not in (".parquet", ".csv"):
         fail(table.at("file"), str(file), "must end in .parquet or .csv")
@@ -305,7 +322,13 @@ def _column(table: Table, folder: Path) -> pl.Series:
         raise InvalidInput(
             f"{table.at('file')}: cannot read {file}: {reason}", table.at("file"), str(file)
         ) from error
-    name = table.need("column", str)
+    name, at = table.need("column", str), table.at("column")
     if name not in frame.columns:
-        fail(table.at("column"), name, f"no such column; {file} has {', '.join(frame.columns)}")
-    return frame.get_column(name)
+        fail(at, name, f"no such column; {file} has {', '.join(frame.columns)}")
+    column = frame.get_column(name)
+    if not column.dtype.is_numeric():
+        fail(at, name, f"must be a column of numbers; it holds {column.dtype}")
+    try:
+        return Numbers(column)
+    except InvalidInput as error:
+        raise within(at, error) from None
