@@ -24,6 +24,7 @@ from wavesim.changes.of_program import (
     even_rounds,
     no_clusters,
     no_order,
+    one_counter,
     one_graph,
     one_more_resident,
     persistent,
@@ -41,8 +42,8 @@ CHANGES: Mapping[str, tuple[Callable[[Run], Change | None], ...]] = {
     "fill": (ideal_dispatcher,),
     "starved": (ideal_dispatcher, persistent),
     "blocked": (one_more_resident, whole_carve_out, no_clusters),
-    "tail": (whole_waves,),
-    "dependency": (whole_waves, no_order),
+    "tail": (whole_waves, one_counter),
+    "dependency": (whole_waves, one_counter, no_order),
     "busy": (
         faster_dram,
         faster_l2,

@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from wavesim.changes.change import Change
 from wavesim.devices import Device, Occupancy, occupancy
 from wavesim.durations import AnyDuration, Constant, PerCta
@@ -36,6 +34,7 @@ __all__ = [
     "even_rounds",
     "no_clusters",
     "no_order",
+    "one_counter",
     "one_graph",
     "one_more_resident",
     "persistent",
@@ -108,15 +107,14 @@ def dependent_launches(run: Run) -> Change | None:
 def whole_waves(run: Run) -> Change | None:
     """Split each kernel's work into whole waves of equal CTAs."""
 
-    def whole(kernel: Kernel, busy_ns: float, residency: int) -> Kernel | None:
+    def whole(kernel: Kernel, residency: int) -> Kernel | None:
         # What memory and other warps have to do with a CTA's time does not change with the grid.
         if kernel.cooperative or not isinstance(kernel.work, Duration | Measured):
             return None
-        slots = run.device.sms * residency // kernel.cluster * kernel.cluster
-        if slots == 0 or busy_ns == 0:
+        slots = _slots(kernel, residency, run.device)
+        if slots == 0 or (work_ns := _work_ns(kernel, run)) == 0:
             return None
         grid = math.ceil(kernel.ctas / slots) * slots
-        work_ns = _work_ns(kernel, busy_ns, run.device)
         return kernel.edited(grid=grid, work=Duration.constant(ns=work_ns / grid))
 
     program = _with_kernels(run, whole)
@@ -136,13 +134,17 @@ def whole_waves(run: Run) -> Change | None:
     )
 
 
-def _work_ns(kernel: Kernel, busy_ns: float, device: Device) -> float:
-    """The work of all CTAs: the time they ran, less what it takes to set each of them up."""
-    empty = kernel.edited(grid=kernel.cluster, work=Duration.constant(ns=0.0))
-    (setup_ns,) = simulate(device, empty).ctas.select(
-        (pl.col("end_ns") - pl.col("start_ns")).mean()
-    )["end_ns"]
-    return max(0.0, busy_ns - kernel.ctas * float(setup_ns))
+def _work_ns(kernel: Kernel, run: Run) -> float:
+    """The work of all CTAs: how long they run where nobody has to set them up."""
+    free = simulate(run.device, kernel, seed=run.seed, detail="kernels", dispatcher="ideal")
+    row = free.kernels.row(0, named=True)
+    slot_ns = row["duration_ns"] * row["residency"] * run.device.sms
+    return max(0.0, float(row["utilization"] * slot_ns - row["sync_ns"]))
+
+
+def _slots(kernel: Kernel, residency: int, device: Device) -> int:
+    """How many CTAs the device holds, in whole clusters."""
+    return device.sms * residency // kernel.cluster * kernel.cluster
 
 
 def _is_even(duration: AnyDuration) -> bool:
@@ -156,11 +158,11 @@ def _is_even(duration: AnyDuration) -> bool:
 def even_rounds(run: Run) -> Change | None:
     """Share out the work between grid barriers evenly."""
 
-    def even(kernel: Kernel, busy_ns: float, _: int) -> Kernel | None:
+    def even(kernel: Kernel, _: int) -> Kernel | None:
         work = kernel.work
         if not isinstance(work, GridSync) or work.rounds == 0 or _is_even(work.duration):
             return None
-        round_ns = _work_ns(kernel, busy_ns, run.device) / (kernel.ctas * work.rounds)
+        round_ns = _work_ns(kernel, run) / (kernel.ctas * work.rounds)
         return kernel.edited(work=work.edited(duration=Duration.constant(ns=round_ns)))
 
     program = _with_kernels(run, even)
@@ -180,13 +182,12 @@ def even_rounds(run: Run) -> Change | None:
 def persistent(run: Run) -> Change | None:
     """Start as many CTAs as there are slots, and have them take the others' work as tasks."""
 
-    def as_persistent(kernel: Kernel, busy_ns: float, residency: int) -> Kernel | None:
-        slots = run.device.sms * residency // kernel.cluster * kernel.cluster
+    def as_persistent(kernel: Kernel, residency: int) -> Kernel | None:
+        slots = _slots(kernel, residency, run.device)
         if kernel.cooperative or not 0 < slots < kernel.ctas:
             return None
         if isinstance(kernel.work, Measured):
-            work_ns = _work_ns(kernel, busy_ns, run.device)
-            duration: Duration = Duration.constant(ns=work_ns / kernel.ctas)
+            duration: Duration = Duration.constant(ns=_work_ns(kernel, run) / kernel.ctas)
         elif isinstance(kernel.work, Duration):
             duration = kernel.work
         else:
@@ -201,10 +202,27 @@ def persistent(run: Run) -> Change | None:
     )
 
 
+def one_counter(run: Run) -> Change | None:
+    """Have the CTAs of persistent kernels take uneven tasks from one counter, as they get free."""
+
+    def dynamic(kernel: Kernel, _: int) -> Kernel | None:
+        work = kernel.work
+        if not isinstance(work, Persistent) or _is_even(work.duration):
+            return None
+        return kernel.edited(work=work.edited(schedule="atomic"))
+
+    program = _with_kernels(run, dynamic)
+    return (
+        None
+        if program is None
+        else Change("tasks taken from one atomic counter", program, run.dispatcher)
+    )
+
+
 def one_more_resident(run: Run) -> Change | None:
     """Cut registers and shared memory so far that an SM holds one CTA more."""
 
-    def smaller(kernel: Kernel, _: float, residency: int) -> Kernel | None:
+    def smaller(kernel: Kernel, residency: int) -> Kernel | None:
         return _one_more(kernel, run.device, residency)
 
     program = _with_kernels(run, smaller)
@@ -284,7 +302,7 @@ def carve_outs(run: Run) -> list[int]:
 def no_clusters(run: Run) -> Change | None:
     """Launch clusters as single CTAs."""
 
-    def single(kernel: Kernel, _: float, __: int) -> Kernel | None:
+    def single(kernel: Kernel, _: int) -> Kernel | None:
         return kernel.edited(cluster=1) if kernel.cluster > 1 else None
 
     program = _with_kernels(run, single)
@@ -336,26 +354,16 @@ _FIRST_FREE = 1_000_000
 """Streams of :func:`no_order` are numbered from here on, apart from the program's own."""
 
 
-def _with_kernels(
-    run: Run, change: Callable[[Kernel, float, int], Kernel | None]
-) -> Program | None:
+def _with_kernels(run: Run, change: Callable[[Kernel, int], Kernel | None]) -> Program | None:
     """The run's program with changed kernels; None if none changes.
 
-    ``change`` gets a kernel, the time its CTAs ran in all without what they waited for each other
-    (mean of its launches), and its residency.
+    ``change`` gets a kernel and its residency.
     """
-    launches = list(run.program.launches())
-    slot_ns = pl.col("utilization") * pl.col("duration_ns") * pl.col("residency") * run.device.sms
-    worked_ns = slot_ns - pl.col("sync_ns")
-    measured = run.kernels.select(worked_ns.alias("busy_ns"), "residency").rows()
-    busy: dict[Kernel, list[float]] = {}
-    residency: dict[Kernel, int] = {}
-    for launch, (busy_ns, resident) in zip(launches, measured, strict=True):
-        busy.setdefault(launch.kernel, []).append(busy_ns)
-        residency[launch.kernel] = resident
+    launched = (launch.kernel for launch in run.program.launches())
+    residency: dict[Kernel, int] = dict(zip(launched, run.kernels["residency"], strict=True))
     new: dict[Kernel, Kernel] = {}
-    for kernel, times in busy.items():
-        made = change(kernel, math.fsum(times) / len(times), residency[kernel])
+    for kernel, resident in residency.items():
+        made = change(kernel, resident)
         if made is not None and made != kernel:
             new[kernel] = made
     if not new:
