@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, overload
 import polars as pl
 
 from wavesim.changes import CHANGES, Change
-from wavesim.changes.change import has
+from wavesim.changes.change import WORTH_SIMULATING, has
 from wavesim.changes.of_program import carve_outs
 from wavesim.errors import Deadlock, InvalidInput
 from wavesim.simulate import simulate
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Diagnosis", "Finding", "diagnose"]
 
-WORTH_SIMULATING = 0.01
-"""Share of the slot time from which on a change is simulated."""
 WORTH_TELLING = 0.05
 """Of the makespan; a change that gives back less does not name the limit."""
 NO_DIFFERENCE = 0.0005
@@ -131,9 +129,10 @@ def _is_large(found: Finding) -> bool:
 def diagnose(run: Run) -> Diagnosis:
     """Find what ``run`` lost its time to, by simulating what would give it back.
 
-    Costs at most one simulation, without CTAs recorded, for each change in ``wavesim.changes``. One
-    that could give back two accounts is told with the larger: its gain is there once. The run
-    itself is not touched.
+    Costs at most one simulation, without CTAs recorded, for each change in ``wavesim.changes``, and
+    one of a kernel alone where its work is shared out another way. Bandwidths are not tried where
+    all that was moved takes under a per cent of the time. A change that could give back two
+    accounts is told with the larger: its gain is there once. The run itself is not touched.
     """
     told: dict[Callable[[Run], Change | None], tuple[Change, str]] = {}
     findings = []

@@ -6,7 +6,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-__all__ = ["TimeUnit", "any_of", "counted", "meant", "shortened", "time_text", "value_text"]
+__all__ = [
+    "TimeUnit",
+    "all_of",
+    "any_of",
+    "counted",
+    "meant",
+    "shortened",
+    "time_text",
+    "value_text",
+]
 
 _SHARES = {"share", "utilization", "occupancy", "error"}
 
@@ -41,8 +50,17 @@ def time_text(ns: float) -> str:
 
 def any_of(names: Iterable[str]) -> str:
     """What may be given, in an error: ``ctas, kernels or memory``."""
+    return _listed(names, "or")
+
+
+def all_of(names: Iterable[str]) -> str:
+    """Several things in a sentence: ``grid barriers, counters and flags``."""
+    return _listed(names, "and")
+
+
+def _listed(names: Iterable[str], word: str) -> str:
     *others, last = names
-    return f"{', '.join(others)} or {last}" if others else last
+    return f"{', '.join(others)} {word} {last}" if others else last
 
 
 def meant(name: str, known: Iterable[str]) -> str:

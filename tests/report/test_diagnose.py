@@ -9,6 +9,7 @@ import pytest
 import wavesim
 from wavesim import (
     Access,
+    Chain,
     Copy,
     Duration,
     Graph,
@@ -24,12 +25,13 @@ from wavesim import (
 )
 from wavesim import diagnose as diagnosing
 from wavesim.changes import CHANGES
-from wavesim.changes.of_device import ideal_dispatcher
+from wavesim.changes.of_device import cheaper_sync, faster_dram, faster_l2, ideal_dispatcher
 from wavesim.changes.of_program import (
     dependent_launches,
     even_rounds,
     no_clusters,
     no_order,
+    one_counter,
     one_graph,
     one_more_resident,
     persistent,
@@ -40,7 +42,7 @@ from wavesim.diagnose import diagnose
 from wavesim.durations import Constant
 from wavesim.frames import ACCOUNTS
 from wavesim.streaming import Array, Streaming
-from wavesim.warps import Arithmetic, Loop
+from wavesim.warps import Arithmetic, Load, Loop
 
 
 def kernel(grid: int = 264, ns: float = 5_000.0, **fields: Any) -> Kernel:
@@ -257,19 +259,23 @@ def test_dependent_launches_are_those_behind_a_kernel_of_their_stream() -> None:
     assert dependent_launches(run_of(k)) is None
 
 
-def test_whole_waves_hold_the_same_work() -> None:
-    work = Duration.uniform(1_000, 9_000)
-    run = run_of(Kernel(grid=300, shared_memory=ALONE, work=work))
-    change = whole_waves(run)
+@pytest.mark.parametrize(
+    ("block", "work", "mean_ns", "rel"),
+    [
+        (128, Duration.uniform(1_000, 9_000), 5_000, 0.05),
+        # CTAs that take as long to be set up as they work.
+        (1_024, Duration.constant(ns=60), 60, 1e-6),
+    ],
+)
+def test_whole_waves_hold_the_same_work(
+    block: int, work: Duration, mean_ns: float, rel: float
+) -> None:
+    change = whole_waves(run_of(Kernel(grid=300, block=block, shared_memory=ALONE, work=work)))
     assert change is not None
     (launch,) = change.program.launches()
     assert launch.kernel.ctas == 3 * 132
-    drawn = wavesim.simulate("h200", run.program).ctas
-    setup_ns = wavesim.simulate("h200", kernel(1, ns=0)).ctas["end_ns"].item()
-    setup_ns -= wavesim.simulate("h200", kernel(1, ns=0)).ctas["start_ns"].item()
-    work_ns = (drawn["end_ns"] - drawn["start_ns"]).sum() - 300 * setup_ns
     assert isinstance(launch.kernel.work, Constant)
-    assert launch.kernel.work.ns == pytest.approx(work_ns / (3 * 132))
+    assert launch.kernel.work.ns == pytest.approx(mean_ns * 300 / (3 * 132), rel=rel)
 
 
 def test_whole_waves_leave_persistent_and_cooperative_kernels_alone() -> None:
@@ -285,6 +291,51 @@ def test_a_persistent_kernel_has_a_cta_a_slot_and_a_task_a_cta() -> None:
     assert launch.kernel.ctas == 132
     assert launch.kernel.work == Persistent(5_000, Duration.constant(ns=5_000.0))
     assert persistent(run_of(kernel(100))) is None
+
+
+@pytest.mark.parametrize(
+    ("grid", "work", "dram", "l2"),
+    [
+        (132, Access.stream(65_536), True, True),
+        (132, Access.broadcast(2**18), False, True),
+        (1, Access.chase(2**20, 4_000), False, False),
+        # What these loads move is not counted.
+        (1, Warps([Load(footprint_bytes=2**20)]), True, True),
+    ],
+)
+def test_bandwidth_is_only_tried_where_moving_takes_time(
+    grid: int, work: Any, dram: bool, l2: bool
+) -> None:
+    run = run_of(Kernel(grid, work=work))
+    assert (faster_dram(run) is not None, faster_l2(run) is not None) == (dram, l2)
+    if not dram:
+        edits = {f"dram.{name}_gb_s": 1e6 for name in ("bandwidth", "reached")}
+        faster = wavesim.simulate(run.device.edited(edits), run.program)
+        gain_ns = run.makespan_ns - faster.makespan_ns
+        assert abs(gain_ns) < diagnosing.WORTH_SIMULATING * run.makespan_ns
+
+
+def test_what_ctas_wait_at_is_named_in_one_list() -> None:
+    one = Duration.constant(ns=1_000)
+    works = (Chain(one, one), GridSync(1, one), Persistent(9, one, "atomic"))
+    change = cheaper_sync(run_of(*(Kernel(9, work=work) for work in works)))
+    assert change is not None
+    assert change.words == "grid barriers, counters and flags that cost half as much"
+    assert cheaper_sync(run_of(kernel(9))) is None
+
+
+def test_uneven_tasks_of_a_static_schedule_are_taken_from_one_counter() -> None:
+    uneven = Kernel(132, work=Persistent(2_000, Duration.lognormal(mean_ns=5_000, cv=1)))
+    run = run_of(uneven)
+    change = one_counter(run)
+    assert change is not None
+    (launch,) = change.program.launches()
+    assert launch.kernel == uneven.edited(work=uneven.work.edited(schedule="atomic"))
+    tail = finding(run, "tail")
+    assert tail.change == "tasks taken from one atomic counter"
+    assert (tail.gain_ns or 0) > 0.2 * run.makespan_ns
+    even = Persistent(2_000, Duration.constant(ns=5_000))
+    assert one_counter(run_of(uneven.edited(work=even))) is None
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,11 @@ from wavesim.devices import Device
 from wavesim.warps import Loop, Warps
 from wavesim.workload import Persistent, Program
 
-__all__ = ["Change", "has"]
+__all__ = ["WORTH_SIMULATING", "Change", "has"]
+
+
+WORTH_SIMULATING = 0.01
+"""Share of the time from which on it is tried what would give it back."""
 
 
 @dataclass(frozen=True)

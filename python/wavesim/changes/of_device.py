@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from types import UnionType
 from typing import TYPE_CHECKING
 
-from wavesim.changes.change import Change, has
+from wavesim.changes.change import WORTH_SIMULATING, Change, has
+from wavesim.text import all_of
 from wavesim.warps import Arithmetic, Load, Store, Tensor
 from wavesim.workload import Access, Chain, GridSync, Persistent, Streaming, Tiles
 
@@ -33,13 +34,26 @@ def ideal_dispatcher(run: Run) -> Change | None:
 
 
 def faster_dram(run: Run) -> Change | None:
-    """Double the bandwidth of DRAM."""
+    """Double the bandwidth of DRAM, if that moves enough to be waited for."""
+    moved = float(run.l2["dram_read_bytes"].sum()) + float(run.l2["dram_written_bytes"].sum())
+    if _is_negligible(run, moved / run.device.dram.reached_gb_s):
+        return None
     numbers = {"dram.bandwidth_gb_s": 2.0, "dram.reached_gb_s": 2.0}
     return _on_device(run, "DRAM of twice the bandwidth", "DRAM bandwidth", numbers)
 
 
 def faster_l2(run: Run) -> Change | None:
-    """Double the bandwidth of L2, on the way to each SM too."""
+    """Double the bandwidth of L2, on the way to each SM too, if enough is moved there."""
+    l2 = run.device.l2
+    port_gb_s = l2.port_bytes_per_cycle * run.device.clock.sm_mhz / 1e3
+    sectors_ns = (
+        float(run.l2["sm_sectors"].sum()) / l2.bandwidth_gb_s
+        + float(run.l2["fabric_sectors"].sum()) / l2.fabric_bandwidth_gb_s
+        + float(run.l2["written_sectors"].sum()) / l2.write_bandwidth_gb_s
+        + float(run.l2["requested_sectors"].sum()) / port_gb_s  # as if one SM had read it all
+    )
+    if _is_negligible(run, sectors_ns * l2.sector_bytes):
+        return None
     numbers = {
         "l2.bandwidth_gb_s": 2.0,
         "l2.write_bandwidth_gb_s": 2.0,
@@ -47,6 +61,14 @@ def faster_l2(run: Run) -> Change | None:
         "l2.port_bytes_per_cycle": 2.0,
     }
     return _on_device(run, "L2 of twice the bandwidth", "L2 bandwidth", numbers)
+
+
+def _is_negligible(run: Run, busy_ns: float) -> bool:
+    """Whether moving what the run did takes so little time that it can't be worth simulating.
+
+    ``run.l2`` counts nothing of loads and stores that only say from how many bytes they are.
+    """
+    return not has(run.program, Load | Store) and busy_ns < WORTH_SIMULATING * run.makespan_ns
 
 
 def nearer_memory(run: Run) -> Change | None:
@@ -85,11 +107,13 @@ def more_lanes(run: Run) -> Change | None:
 
 
 def cheaper_sync(run: Run) -> Change | None:
-    """Halve what counters, grid barriers and flags cost."""
+    """Halve what grid barriers, counters and flags cost."""
     timings = type(run.device.sync).model_fields
     numbers = {f"sync.{name}": 0.5 for name in timings if name.endswith("_cycles")}
     found = [name for kind, name in _WORDS.items() if has(run.program, kind)]
-    named = " and ".join(found)
+    if not found:
+        return None
+    named = all_of(found)
     words = f"{named} that cost half as much"
     return _on_device(run, words, f"the cost of {named}", numbers, GridSync | Chain | Persistent)
 
