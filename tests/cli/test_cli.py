@@ -220,7 +220,12 @@ def test_validate_prints_the_errors_by_family(
         (["run", "{scenario}", "--save", "{scenario}"], "s.toml: it is a file, not a folder"),
         (["run", "{scenario}", "--report", "{folder}"], "it is a folder"),
         (["occupancy", "--device", "h2oo", "--block", "32"], "device: no such device"),
-        (["occupancy", "--device", "h200", "--block", "x"], "--block"),
+        (
+            ["occupancy", "--device", "h200", "--block", "x"],
+            "--block: must be a whole number (got x)",
+        ),
+        (["run", "{scenario}", "--seed", "1.5"], "--seed: must be a whole number (got 1.5)"),
+        (["analyze", "{trace}", "--gpu", "0.5"], "--gpu: must be a whole number (got 0.5)"),
         (["validate", "{folder}"], "has none of the tables"),
     ],
 )
@@ -269,11 +274,17 @@ def test_ctrl_c_ends_with_130_and_no_traceback(
     assert err == ""
 
 
-def test_a_reader_that_has_enough_ends_it_quietly() -> None:
-    command = f"{sys.executable} -m wavesim devices --sources --json | head -n 1"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
-    assert done.stdout == "[\n"
-    assert done.stderr == ""
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [("devices --sources --json", "["), ("devices --sources", "device"), ("--help", "Usage")],
+)
+def test_a_reader_that_has_enough_ends_it_quietly(words: str, first: str) -> None:
+    # Without a reader at all, what is printed last fails as well as what is printed first.
+    for reader in ("head -n 1", "true"):
+        command = f"set -o pipefail; {sys.executable} -m wavesim {words} | {reader}"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+        assert done.stderr == ""
+        assert done.stdout.startswith(first if reader != "true" else "")
 
 
 def test_a_terminal_sees_what_is_being_done_and_a_pipe_does_not(scenario: Path) -> None:

@@ -44,7 +44,7 @@ def _run(arguments: list[str]) -> int:
         return _complain(f"{error} (see wavesim --help)")
     except WavesimError as error:
         return _complain(str(error))
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # of which rich makes the second
         # The reader, such as head, has what it wants. Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

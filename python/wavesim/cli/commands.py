@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import polars as pl
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, Token
 
 import wavesim
 import wavesim.validate as validation
@@ -32,7 +33,20 @@ app = App(
     help="How a GPU schedules its work: which CTA runs where, when, and what the time is lost to.",
     version=wavesim.__version__,
     version_flags=["--version"],
+    suppress_keyboard_interrupt=False,
 )
+
+
+def _whole(_: object, tokens: Sequence[Token]) -> int:
+    """Read a whole number: by itself, cyclopts rounds."""
+    text = tokens[0].value
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"must be a whole number (got {text})") from None
+
+
+WHOLE = Parameter(converter=_whole)
 
 Json = Annotated[
     bool,
@@ -57,9 +71,9 @@ def analyze(
         str | None, Parameter(help="What the GPU is, if the trace does not say (wavesim devices).")
     ] = None,
     gpu: Annotated[
-        int | None, Parameter(help="Which GPU of the trace; by default the busiest.")
+        int | None, WHOLE, Parameter(help="Which GPU of the trace; by default the busiest.")
     ] = None,
-    top: Annotated[int, Parameter(help="So many kernels are listed.")] = TOP,
+    top: Annotated[int, WHOLE, Parameter(help="So many kernels are listed.")] = TOP,
     keep_partial: Annotated[
         bool,
         Parameter(negative=(), show_default=False, help="Read what is there of a cut-off file."),
@@ -106,7 +120,7 @@ def run(
     /,
     *,
     seed: Annotated[
-        int | None, Parameter(help="Seed of all random streams, instead of the file's.")
+        int | None, WHOLE, Parameter(help="Seed of all random streams, instead of the file's.")
     ] = None,
     detail: Annotated[
         Literal["ctas", "kernels", "memory"] | None,
@@ -182,13 +196,13 @@ def _print_run(result: wavesim.Run, diagnosis: Diagnosis) -> None:
 def occupancy(
     *,
     device: Annotated[str, Parameter(help="A device's name (wavesim devices).")],
-    block: Annotated[int, Parameter(help="Threads a CTA.")],
-    registers: Annotated[int, Parameter(help="Registers a thread.")] = 32,
+    block: Annotated[int, WHOLE, Parameter(help="Threads a CTA.")],
+    registers: Annotated[int, WHOLE, Parameter(help="Registers a thread.")] = 32,
     shared_memory: Annotated[
-        int, Parameter(help="Static and dynamic shared memory a CTA, in bytes.")
+        int, WHOLE, Parameter(help="Static and dynamic shared memory a CTA, in bytes.")
     ] = 0,
-    barriers: Annotated[int, Parameter(help="Named barriers a CTA.")] = 1,
-    cluster: Annotated[int, Parameter(help="CTAs a cluster.")] = 1,
+    barriers: Annotated[int, WHOLE, Parameter(help="Named barriers a CTA.")] = 1,
+    cluster: Annotated[int, WHOLE, Parameter(help="CTAs a cluster.")] = 1,
     as_json: Json = False,
 ) -> None:
     """Say how many CTAs of a kernel an SM holds, and what limits it."""
