@@ -174,6 +174,9 @@ def _numbered(run: Run, kernels: Sequence[int] | None) -> pl.DataFrame:
 
 def _checked(table: pl.DataFrame, ctas: int, sms: int) -> pl.DataFrame:
     """``cta``, ``sm_logged`` and the times from the first start, of a log of so many CTAs."""
+    if not isinstance(table, pl.DataFrame):
+        kind = type(table).__name__
+        raise InvalidInput(f"table: must be a Polars DataFrame (got {kind})", "table", kind)
     for name in _NEEDED:
         if name not in table.columns:
             why = f"table: has no column {name}; it has {', '.join(table.columns)}"

@@ -68,6 +68,7 @@ def test_a_measured_log_is_placed_as_the_device_did(logged):
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
+        (lambda log: log.lazy(), r"must be a Polars DataFrame \(got LazyFrame\)"),
         (lambda log: log.drop("smid"), "has no column smid"),
         (lambda log: log.head(10), "has 10 blocks, the run 4,227 CTAs"),
         (lambda log: log.with_columns(cta=pl.lit(0)), "has no block 1, or another one twice"),
