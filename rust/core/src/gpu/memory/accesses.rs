@@ -47,7 +47,8 @@ impl<'a> Memory<'a> {
         let alone = timings.near + overhead;
         let at_port = loaded(alone, float(demand + bytes.len) / timings.port_bytes, timings.l2_softness);
         let queue = float(self.l2_demand + bytes.len) / timings.l2_bytes;
-        let at_l2 = loaded(at_port, queue, timings.l2_softness) - alone;
+        let in_l2 = loaded(at_port, queue, timings.l2_softness);
+        let at_l2 = in_l2 - alone;
         let draw = self.draw();
         let from_memory = self.dram_latency(alone, bytes.len, uneven.later + uneven.spread * draw);
         let dram = now + cycles(timings.near.max(at_l2 + from_memory));
@@ -74,16 +75,9 @@ impl<'a> Memory<'a> {
             self.coalescers[gpc].issued(now, now + through_port(bytes.len), moved.sent);
         }
         let from_dram = moved.here.dram_read + moved.home.dram_read + moved.here.dram_written + moved.home.dram_written;
-        self.l2_demand += moved.from_l2;
         self.fabric_demand += moved.over_fabric;
         self.dram_demand += from_dram;
         self.sms[place.sm()].demand = demand + moved.port;
-        let in_flight = Demand {
-            port: moved.port as u32,
-            l2: moved.from_l2 as u32,
-            fabric: moved.over_fabric as u32,
-            dram: from_dram as u32,
-        };
         self.counted(kernel, now, &moved.here, &moved.home);
         let mut done = moved.done(now, bytes.len, together);
         if from_dram == 0 {
@@ -96,7 +90,16 @@ impl<'a> Memory<'a> {
         if late > 0 {
             done = self.ports[place.sm()].pass(now, done, through_port(late));
         }
-        (done + turn, in_flight)
+        let done = done + turn;
+        let l2 = whole(float(moved.from_l2) * in_l2 * timings.cycle_ps / float(done.since(now).0));
+        self.l2_demand += l2;
+        let in_flight = Demand {
+            port: moved.port as u32,
+            l2: l2 as u32,
+            fabric: moved.over_fabric as u32,
+            dram: from_dram as u32,
+        };
+        (done, in_flight)
     }
 
     /// An iteration's accesses have been counted, those at one place and those at another.

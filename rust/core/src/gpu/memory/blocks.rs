@@ -140,9 +140,9 @@ impl Load<'_> {
             moved.over_fabric += bytes;
             (self.far + self.dram).max(self.fabric)
         };
+        moved.from_l2 += bytes;
         if self.is_soon(ready) {
             moved.port += bytes;
-            moved.from_l2 += bytes;
         }
         moved.waited += u128::from(bytes) * u128::from(ready.since(self.now).0);
         moved.slowest = moved.slowest.max(ready);
@@ -210,7 +210,7 @@ impl Load<'_> {
         let sent = u64::from(run.count) - joined;
         moved.sent += sent;
         moved.port += (joined_soon + soon) * run.size;
-        moved.from_l2 += soon * run.size;
+        moved.from_l2 += sent * run.size;
         moved.over_fabric += counts.over_fabric * run.size;
         moved.waited += u128::from(run.size) * waited;
         moved.slowest = slowest;
