@@ -6,7 +6,7 @@
 
 use super::address::{Address, Geometry, SECTOR};
 use super::blocks::{Load, Log, Moved, Sharing};
-use super::latency::{Demand, float, loaded, whole};
+use super::latency::{Demand, float, in_flight, loaded, whole};
 use super::moves::Launch;
 use super::{Memory, Sm};
 use crate::engine::Time;
@@ -48,12 +48,12 @@ impl<'a> Memory<'a> {
         let at_port = loaded(alone, float(demand + bytes.len) / timings.port_bytes, timings.l2_softness);
         let queue = float(self.l2_demand + bytes.len) / timings.l2_bytes;
         let in_l2 = loaded(at_port, queue, timings.l2_softness);
-        let at_l2 = in_l2 - alone;
         let draw = self.draw();
-        let from_memory = self.dram_latency(alone, bytes.len, uneven.later + uneven.spread * draw);
-        let dram = now + cycles(timings.near.max(at_l2 + from_memory));
-        let soon = now + cycles(timings.near + at_l2);
-        let fabric = now + cycles(float(self.fabric_demand + bytes.len) / timings.fabric_bytes);
+        let (later, in_dram) = self.dram_latency(in_l2, bytes.len, uneven.later + uneven.spread * draw);
+        let dram = now + cycles(timings.near.max(in_l2 - overhead + later));
+        let soon = now + cycles(in_l2 - overhead);
+        let over_fabric = float(self.fabric_demand + bytes.len) / timings.fabric_bytes;
+        let fabric = now + cycles(over_fabric);
         self.runs.clear();
         self.geometry.for_each_run(buffer, bytes, |run| self.runs.push(run));
         let (geometry, runs) = (&self.geometry, self.runs.as_slice());
@@ -75,9 +75,6 @@ impl<'a> Memory<'a> {
             self.coalescers[gpc].issued(now, now + through_port(bytes.len), moved.sent);
         }
         let from_dram = moved.here.dram_read + moved.home.dram_read + moved.here.dram_written + moved.home.dram_written;
-        self.fabric_demand += moved.over_fabric;
-        self.dram_demand += from_dram;
-        self.sms[place.sm()].demand = demand + moved.port;
         self.counted(kernel, now, &moved.here, &moved.home);
         let mut done = moved.done(now, bytes.len, together);
         if from_dram == 0 {
@@ -91,14 +88,17 @@ impl<'a> Memory<'a> {
             done = self.ports[place.sm()].pass(now, done, through_port(late));
         }
         let done = done + turn;
-        let l2 = whole(float(moved.from_l2) * in_l2 * timings.cycle_ps / float(done.since(now).0));
-        self.l2_demand += l2;
+        let takes = float(done.since(now).0) / timings.cycle_ps;
         let in_flight = Demand {
             port: moved.port as u32,
-            l2: l2 as u32,
-            fabric: moved.over_fabric as u32,
-            dram: from_dram as u32,
+            l2: in_flight(moved.from_l2, in_l2.min(takes), takes),
+            fabric: in_flight(moved.over_fabric, over_fabric.max(takes), takes),
+            dram: in_flight(from_dram, in_dram, takes),
         };
+        self.sms[place.sm()].demand = demand + u64::from(in_flight.port);
+        self.l2_demand += u64::from(in_flight.l2);
+        self.fabric_demand += u64::from(in_flight.fabric);
+        self.dram_demand += u64::from(in_flight.dram);
         (done, in_flight)
     }
 
@@ -114,16 +114,16 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// How long a run of bytes takes from DRAM, in cycles: longer the more is on its way, and by a share.
-    fn dram_latency(&self, alone: f64, bytes: u64, longer_by: f64) -> f64 {
+    /// What DRAM adds to what a run of bytes takes in L2, and for how long it has the bytes in flight, in cycles: longer the more
+    /// is on its way, and by a share.
+    fn dram_latency(&self, in_l2: f64, bytes: u64, longer_by: f64) -> (f64, f64) {
         let timings = &self.timings;
         let burst = if bytes > timings.line_bytes { timings.burst } else { 0.0 };
         let latency = timings.dram + burst;
-        let mean = alone + 0.5 * timings.far + latency;
+        let mean = in_l2 + 0.5 * timings.far + latency;
         let queue = float(self.dram_demand + bytes) / timings.dram_bytes;
-        let longer = loaded(mean, queue, timings.dram_softness);
-        let near = timings.near;
-        near + latency + longer * (1.0 + longer_by) - mean
+        let longer = loaded(mean, queue, timings.dram_softness) * (1.0 + longer_by);
+        (latency + longer - mean, longer)
     }
 
     /// The next draw of the even law from -1 to 1.

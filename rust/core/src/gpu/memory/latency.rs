@@ -91,6 +91,14 @@ impl AddAssign for Demand {
     }
 }
 
+/// What a load of `takes` cycles counts for at a server that has so many bytes of it for `there` of them. By Little's law, what is in
+/// flight is bytes times time: a server's bytes over what it has in flight come out alike for a load that waits elsewhere, too.
+#[inline]
+pub(super) fn in_flight(bytes: u64, there: f64, takes: f64) -> u32 {
+    // What takes no time is in flight for none.
+    if takes > 0.0 { (float(bytes) * there / takes + 0.5) as u32 } else { 0 }
+}
+
 /// As a float: of 63 bits, which is one instruction of a host, where of 64 it is seven.
 #[inline]
 pub(super) fn float(count: u64) -> f64 {
