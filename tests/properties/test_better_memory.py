@@ -22,18 +22,18 @@ BETTER = {
 }
 
 
-def product(m: int, n: int, k: int, tile: tuple[int, int, int], stages: int, grid: int) -> Kernel:
-    """A tiled product on so many CTAs."""
-    work = Tiles(m, n, k, tile, stages=stages, order=8)
+def product(n: int, tile: int, stages: int, grid: int) -> Kernel:
+    """C of 4,224 rows and `n` columns in square tiles, on so many CTAs."""
+    work = Tiles(4_224, n, 2_048, (tile, tile, 64), stages=stages, order=8)
     return Kernel(grid, 128, shared_memory=work.shared_memory, registers=128, work=work)
 
 
 KERNELS = {
     # Four whole waves of two CTAs an SM, so that no last wave decides.
-    "product": product(4_224, 4_096, 2_048, (128, 128, 64), 3, 1_056),
-    "product of two stages": product(4_224, 4_096, 2_048, (128, 128, 64), 2, 1_056),
-    "product of small tiles": product(4_224, 2_048, 2_048, (64, 64, 64), 4, 2_112),
-    "persistent product": product(4_224, 4_096, 2_048, (128, 128, 64), 4, 132),
+    "product": product(4_096, 128, 3, 1_056),
+    "product of two stages": product(4_096, 128, 2, 1_056),
+    "product of small tiles": product(2_048, 64, 4, 2_112),
+    "persistent product": product(4_096, 128, 4, 132),
     "panels": Kernel(
         1_056,
         256,

@@ -170,6 +170,17 @@ fn bandwidth_of_dram_is_reached_and_not_passed_when_much_is_in_flight() {
 }
 
 #[test]
+fn bandwidth_of_l2_is_reached_and_not_passed_by_loads_that_it_does_not_have() {
+    let mut device = device();
+    device.l2.bandwidth_gb_s = 80.0;
+    // 64 CTAs of a warp have 32 KiB in flight: of the 410 ns that a load then takes, 200 are DRAM's, 60 or none the fabric's; what is left is L2's.
+    let run = run(&device, [(64, access(Pattern::Stream { bytes: 512 * 256 }))]);
+    let floor = 64 * 512 * 256 / 80;
+    let took = last_took(&run);
+    assert!((floor - floor / 200..floor + floor / 20).contains(&took), "{took} of at least {floor}");
+}
+
+#[test]
 fn write_back_a_line_is_written_to_dram_once_when_it_is_driven_out() {
     // 64 lines are written and fill both parts; reading as many others drives all of them out.
     let bytes = 2 * LINES * LINE;

@@ -2,7 +2,7 @@
 //!
 //! A load takes the latency of the nearest place that has its line, and longer when much is on its way at once: demand is
 //! what all CTAs have in flight, and by Little's law a server of bandwidth `B` with `D` bytes in flight takes `D / B` for
-//! each. [`loaded`] goes over from the one to the other.
+//! each. [`loaded`] goes over from the one to the other. A load counts at each server for as long as that has it, [`in_flight`].
 
 use super::address::{Address, Geometry, SECTOR};
 use super::blocks::{Load, Log, Moved, Sharing};

@@ -42,7 +42,7 @@ pub(crate) struct Sharing<'a> {
 /// What a load has asked for so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moved {
-    /// Bytes that pass the SM's port, L2 and the fabric meanwhile.
+    /// Bytes that are in flight through the port meanwhile, and that pass L2 and the fabric.
     pub(super) port: u64,
     pub(super) from_l2: u64,
     pub(super) over_fabric: u64,
@@ -148,7 +148,7 @@ impl Load<'_> {
         moved.slowest = moved.slowest.max(ready);
     }
 
-    /// Whether what comes at `ready` takes up something of L2 and the port meanwhile: what waits for DRAM does not.
+    /// Whether what comes at `ready` is in flight through the port meanwhile: what waits for DRAM passes it when it is there.
     #[inline]
     fn is_soon(&self, ready: Time) -> bool {
         ready <= self.soon + self.far
