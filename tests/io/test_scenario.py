@@ -127,6 +127,21 @@ def test_times_of_each_cta_can_lie_in_a_file_beside_it(tmp_path: Path, suffix: s
     assert next(found.program.launches()).kernel.work == expected
 
 
+def test_parts_of_a_chain_can_have_their_times_in_a_file(tmp_path: Path) -> None:
+    times = pl.DataFrame({"ns": [100.0 * i for i in range(100)]})
+    times.write_csv(tmp_path / "times.csv")
+    from_file = '{ kind = "per_cta", file = "times.csv", column = "ns" }'
+    after = '{ kind = "constant", ns = 5 }'
+    work = f'{{ kind = "chain", needs = 1, before = {from_file}, after = {after} }}'
+    found = read(tmp_path, KERNEL.replace('{ kind = "constant", ns = 1_000 }', work))
+    expected = wavesim.Chain(
+        before=wavesim.Duration.per_cta(ns=times["ns"]),
+        after=wavesim.Duration.constant(ns=5),
+        needs=1,
+    )
+    assert next(found.program.launches()).kernel.work == expected
+
+
 @pytest.mark.parametrize(
     ("wrong", "field", "why"),
     [
@@ -227,6 +242,8 @@ def test_a_fault_is_named_by_its_path(tmp_path: Path, wrong: str, field: str, wh
         (f'{{ kind = "chain", before = {ONE}, after = {ONE}, needs = {CIRCLE} }}', IN + "needs"),
         (f'{{ kind = "access", pattern = {{ kind = "listed", offsets = {HALF} }} }}', OFFSETS),
         ('{ kind = "per_cta", file = "x.parquet", column = "ns" }', "kernels.k.work.file"),
+        ('{ kind = "per_cta", column = "ns" }', "kernels.k.work.file"),
+        ('{ kind = "per_cta", file = "t.csv", ns = [1.0] }', "kernels.k.work.ns"),
         ('{ kind = "per_cta", file = "x.txt", column = "ns" }', "kernels.k.work.file"),
         ('{ kind = "per_cta", file = "t.csv", column = "us" }', "kernels.k.work.column"),
         ('{ kind = "per_cta", file = "t.csv", column = "ns", unit = "s" }', "kernels.k.work.unit"),

@@ -50,7 +50,8 @@ def faster_l2(run: Run) -> Change | None:
         float(run.l2["sm_sectors"].sum()) / l2.bandwidth_gb_s
         + float(run.l2["fabric_sectors"].sum()) / l2.fabric_bandwidth_gb_s
         + float(run.l2["written_sectors"].sum()) / l2.write_bandwidth_gb_s
-        + float(run.l2["requested_sectors"].sum()) / port_gb_s  # as if one SM had read it all
+        # as if one SM had moved it all
+        + float((run.l2["requested_sectors"] + run.l2["written_sectors"]).sum()) / port_gb_s
     )
     if _is_negligible(run, sectors_ns * l2.sector_bytes):
         return None

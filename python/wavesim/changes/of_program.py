@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
+
+import polars as pl
 
 from wavesim.changes.change import Change
 from wavesim.devices import Device, Occupancy, occupancy
@@ -106,13 +109,14 @@ def dependent_launches(run: Run) -> Change | None:
 
 def whole_waves(run: Run) -> Change | None:
     """Split each kernel's work into whole waves of equal CTAs."""
+    works_ns = _works_ns(run)
 
     def whole(kernel: Kernel, residency: int) -> Kernel | None:
         # What memory and other warps have to do with a CTA's time does not change with the grid.
         if kernel.cooperative or not isinstance(kernel.work, Duration | Measured):
             return None
         slots = _slots(kernel, residency, run.device)
-        if slots == 0 or (work_ns := _work_ns(kernel, run)) == 0:
+        if slots == 0 or (work_ns := works_ns(kernel)) == 0:
             return None
         grid = math.ceil(kernel.ctas / slots) * slots
         return kernel.edited(grid=grid, work=Duration.constant(ns=work_ns / grid))
@@ -134,12 +138,27 @@ def whole_waves(run: Run) -> Change | None:
     )
 
 
-def _work_ns(kernel: Kernel, run: Run) -> float:
-    """The work of all CTAs: how long they run where nobody has to set them up."""
-    free = simulate(run.device, kernel, seed=run.seed, detail="kernels", dispatcher="ideal")
-    row = free.kernels.row(0, named=True)
-    slot_ns = row["duration_ns"] * row["residency"] * run.device.sms
-    return max(0.0, float(row["utilization"] * slot_ns - row["sync_ns"]))
+def _works_ns(run: Run) -> Callable[[Kernel], float]:
+    """The work of all CTAs of a kernel: how long they run where nobody has to set them up.
+
+    The same times are drawn for the same launches; of several of a kernel it is the mean.
+    """
+
+    @cache
+    def of_all() -> dict[Kernel, float]:
+        free = simulate(
+            run.device, run.program, seed=run.seed, detail="kernels", dispatcher="ideal"
+        )
+        slot_ns = pl.col("duration_ns") * pl.col("residency") * run.device.sms
+        worked = free.kernels.select(
+            (pl.col("utilization") * slot_ns - pl.col("sync_ns")).alias("ns")
+        )
+        works: dict[Kernel, list[float]] = {}
+        for launch, ns in zip(run.program.launches(), worked["ns"], strict=True):
+            works.setdefault(launch.kernel, []).append(ns)
+        return {kernel: max(0.0, math.fsum(ns) / len(ns)) for kernel, ns in works.items()}
+
+    return lambda kernel: of_all()[kernel]
 
 
 def _slots(kernel: Kernel, residency: int, device: Device) -> int:
@@ -157,12 +176,13 @@ def _is_even(duration: AnyDuration) -> bool:
 
 def even_rounds(run: Run) -> Change | None:
     """Share out the work between grid barriers evenly."""
+    works_ns = _works_ns(run)
 
     def even(kernel: Kernel, _: int) -> Kernel | None:
         work = kernel.work
         if not isinstance(work, GridSync) or work.rounds == 0 or _is_even(work.duration):
             return None
-        round_ns = _work_ns(kernel, run) / (kernel.ctas * work.rounds)
+        round_ns = works_ns(kernel) / (kernel.ctas * work.rounds)
         return kernel.edited(work=work.edited(duration=Duration.constant(ns=round_ns)))
 
     program = _with_kernels(run, even)
@@ -181,13 +201,14 @@ def even_rounds(run: Run) -> Change | None:
 
 def persistent(run: Run) -> Change | None:
     """Start as many CTAs as there are slots, and have them take the others' work as tasks."""
+    works_ns = _works_ns(run)
 
     def as_persistent(kernel: Kernel, residency: int) -> Kernel | None:
         slots = _slots(kernel, residency, run.device)
         if kernel.cooperative or not 0 < slots < kernel.ctas:
             return None
         if isinstance(kernel.work, Measured):
-            duration: Duration = Duration.constant(ns=_work_ns(kernel, run) / kernel.ctas)
+            duration: Duration = Duration.constant(ns=works_ns(kernel) / kernel.ctas)
         elif isinstance(kernel.work, Duration):
             duration = kernel.work
         else:

@@ -44,7 +44,10 @@ def _run(arguments: list[str]) -> int:
         return _complain(f"{error} (see wavesim --help)")
     except WavesimError as error:
         return _complain(str(error))
-    except (BrokenPipeError, SystemExit):  # of which rich makes the second
+    except (BrokenPipeError, SystemExit) as error:
+        # rich makes an exit with status 1 of the first
+        if isinstance(error, SystemExit) and error.code != 1:
+            raise
         # The reader, such as head, has what it wants. Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -299,14 +299,17 @@ def _kernel(name: str, table: Table, folder: Path) -> Kernel:
 def _with_file(table: Table, folder: Path) -> dict[str, object]:
     """A work or duration table, with the numbers of a file in place of the file's name."""
     values = dict(table.values)
-    if "duration" in values:
-        values["duration"] = _with_file(table.table("duration"), folder)
+    for key, value in values.items():
+        if isinstance(value, dict):
+            values[key] = _with_file(table.table(key), folder)
     if values.get("kind") != "per_cta":
         return values
     table.keys_from(("kind", "ns", "cycles", "file", "column", "unit"))
-    if "file" not in values:
+    given = [key for key in ("ns", "cycles") if key in values]
+    if not {"file", "column", "unit"} & values.keys():
         return values
-    table.keys_from(("kind", "file", "column", "unit"))
+    if given:
+        fail(table.at(given[0]), values[given[0]], "must be given here or come from a file")
     unit = _choice(table, "unit", ("ns", "cycles"), "ns")
     return {"kind": "per_cta", unit: _column(table, folder)}
 
