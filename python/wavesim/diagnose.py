@@ -130,9 +130,10 @@ def diagnose(run: Run) -> Diagnosis:
     """Find what ``run`` lost its time to, by simulating what would give it back.
 
     Costs at most one simulation, without CTAs recorded, for each change in ``wavesim.changes``, and
-    one of a kernel alone where its work is shared out another way. Bandwidths are not tried where
-    all that was moved takes under a per cent of the time. A change that could give back two
-    accounts is told with the larger: its gain is there once. The run itself is not touched.
+    one more, under the ideal dispatcher, for each that shares out work another way. Bandwidths are
+    not tried where all that was moved takes under a per cent of the time. A change that could give
+    back two accounts is told with the larger: its gain is there once. The run itself is not
+    touched.
     """
     told: dict[Callable[[Run], Change | None], tuple[Change, str]] = {}
     findings = []

@@ -45,7 +45,7 @@ __global__ void as_they_came(Start* log, Plan plan, unsigned wave, u64* began) {
 // While `count` CTAs of one SM end at once, another one of it reads a register over and over: what a reading takes.
 struct Reading { int at, cycles; };
 constexpr int kReadings = 120;
-template <int WHAT> __global__ void reads(Reading* log, int count, unsigned* ranks, float* sink) {
+template <int WHAT> __global__ void reads(Reading* log, int count, unsigned* ranks) {
   __shared__ unsigned rank;
   __shared__ Reading readings[kReadings];
   u64 clock = clock64();
@@ -93,9 +93,9 @@ int main(int, char** argv) {
   snprintf(path, sizeof path, "%s/readings.csv", argv[1]);
   FILE* read = fopen(path, "w");
   fprintf(read, "what,ending,at,cycles\n");
-  Start* log; unsigned* ranks; u64* began; Reading* readings; float* sink;
+  Start* log; unsigned* ranks; u64* began; Reading* readings;
   CHECK(cudaMalloc(&log, sizeof(Start) * kSms * kSlots)); CHECK(cudaMalloc(&ranks, 4 * kSms)); CHECK(cudaMalloc(&began, 8 * kSms));
-  CHECK(cudaMalloc(&readings, sizeof(Reading) * kReadings)); CHECK(cudaMalloc(&sink, 4));
+  CHECK(cudaMalloc(&readings, sizeof(Reading) * kReadings));
   CHECK(cudaFuncSetAttribute(as_they_came, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 * 1024));
 
   auto prepare = [&] {
@@ -167,7 +167,7 @@ int main(int, char** argv) {
   auto reading = [&](auto kernel, int what, int count) {
     for (int repeat = 0; repeat < 3; repeat++) {
       prepare();
-      kernel<<<kSms * kSlots, 32>>>(readings, count, ranks, sink);
+      kernel<<<kSms * kSlots, 32>>>(readings, count, ranks);
       CHECK(cudaGetLastError()); CHECK(cudaDeviceSynchronize());
     }
     Reading host[kReadings]; CHECK(cudaMemcpy(host, readings, sizeof host, cudaMemcpyDeviceToHost));

@@ -43,26 +43,18 @@ fn launched(device: &Device, kernel: &Kernel, times: usize, issue: IssueMode) ->
     simulate(device, &program, &[], &options, &mut || false)
 }
 
-/// The same device when L2 answers all warps alike.
-fn even_device() -> Device {
-    let mut device = device();
-    device.issue.l2_spread_cycles = 0.0;
-    device.issue.gpc_clock_spread = 0.0;
-    device
-}
-
 #[test]
 fn loads_that_wait_for_each_other_take_the_latency_of_where_their_lines_are() {
     // Some cycles pass until the last one is issued, and the program ends. Rates are taken between those at two latencies.
     let around = |cycles: u64| 12 + cycles / 100;
     for issue in MODES {
         let chased = kernel(1, 1, vec![unrolled(LINES, vec![load(1, 32, 0, true)])], vec![chase(LINES, LINES)]);
-        let cold = launched(&even_device(), &chased, 1, issue).unwrap();
+        let cold = launched(&device(), &chased, 1, issue).unwrap();
         let (_, elsewhere) = homes(LINES);
         let misses = LINES * (NEAR + DRAM) + elsewhere * FAR;
         assert!(last_took(&cold).abs_diff(misses) < around(misses), "{issue:?}: {} cycles", last_took(&cold));
         assert_eq!((last(&cold).dram_read, last(&cold).fabric, last(&cold).hits), (LINES * SECTOR, elsewhere, 0));
-        let warm = launched(&even_device(), &chased, 2, issue).unwrap();
+        let warm = launched(&device(), &chased, 2, issue).unwrap();
         let hits = LINES * NEAR;
         assert!(last_took(&warm).abs_diff(hits) < around(hits), "{issue:?}: {} cycles", last_took(&warm));
         assert_eq!((last(&warm).dram_read, last(&warm).hits), (0, LINES));
@@ -76,7 +68,7 @@ fn a_load_hides_behind_arithmetic_and_arithmetic_behind_a_load() {
         for issue in MODES {
             let body = vec![load(1, 32, 0, false), fmas(count), Segment::Wait];
             let program = kernel(1, 1, vec![unrolled(LINES, body)], vec![chase(LINES, LINES)]);
-            let warm = launched(&even_device(), &program, 2, issue).unwrap();
+            let warm = launched(&device(), &program, 2, issue).unwrap();
             let expected = LINES * turn;
             let took = last_took(&warm);
             assert!(took.abs_diff(expected) < expected / 50 + 12, "{issue:?}: {took} cycles, not {expected}");
@@ -86,7 +78,7 @@ fn a_load_hides_behind_arithmetic_and_arithmetic_behind_a_load() {
 
 #[test]
 fn stores_are_no_faster_than_l2_takes_them_in() {
-    let mut device = even_device();
+    let mut device = device();
     // 8 bytes a cycle.
     device.l2.write_bandwidth_gb_s = 8.0;
     let write = Access { write: true, ..access(Pattern::Stream { bytes: 512 * 512 }) };
