@@ -8,14 +8,13 @@ that code, not to any device, and none is changed while rows are validated.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
 from wavesim.durations import Duration
-from wavesim.validate.tables import NotSimulated
 
 __all__ = [
     "ELEMENT",
@@ -31,12 +30,11 @@ __all__ = [
     "PRODUCT_STEP",
     "PROFILED_NS",
     "UNNOTED_REGISTERS",
-    "Drawn",
     "GridBarrier",
     "TaskLoop",
-    "drawn",
     "empty",
     "spin",
+    "spin_listed",
     "spin_regs",
     "spin_regs_beside",
     "unlogged",
@@ -54,6 +52,10 @@ POLL = 45.0
 
 SHORTEST = 56.0
 """A loop that has nothing to wait for takes this long all the same."""
+
+LOADED = 450.0
+"""The same where the time that is waited for is loaded. Read off the shortest blocks of ``exp`` in
+the logs of ``spin_dist``."""
 
 LOG = 100.0
 """From leaving the loop to the second reading of the clock: barrier, the record's other fields."""
@@ -128,6 +130,11 @@ def spin(cycles: float, resident: int = 2) -> Duration:
         return Duration.constant(cycles=max(cycles + LOG_ALONE, SHORTEST_ALONE))
     low = max(cycles, SHORTEST) + LOG
     return Duration.uniform(low_cycles=low, high_cycles=low + POLL)
+
+
+def spin_listed(cycles: Cycles) -> Duration:
+    """``spin``, with its record, where each block loads its own time."""
+    return Duration.per_cta(cycles=np.maximum(cycles, LOADED) + LOG + POLL / 2)
 
 
 def unlogged(cycles: float) -> Duration:
@@ -341,43 +348,3 @@ class GridBarrier:
         left = float(self.poll.until(np.array(cycles)))
         late = (self.crowd.slowdown - 1) * cycles + self.crowd.behind(self.poll, left)
         return left + late + self.barrier
-
-
-def _bimodal(random: np.random.Generator, mean: float, count: int) -> Cycles:
-    return np.where(random.random(count) < 0.01, 10.0, 0.9 / 0.99) * mean
-
-
-_LAWS: dict[str, Callable[[np.random.Generator, float, int], Cycles]] = {
-    # Parameters as read off the block logs of spin_dist.
-    "uniform": lambda random, mean, count: mean * random.uniform(0.5, 1.5, count),
-    "normal10": lambda random, mean, count: mean * random.normal(1.0, 0.1, count),
-    "exp": lambda random, mean, count: random.exponential(mean, count),
-    "lognormal": lambda random, mean, count: mean * random.lognormal(-0.32, 0.8, count),
-    "bimodal": _bimodal,
-    "ramp_up": lambda _, mean, count: 2 * mean * np.arange(count) / count,
-    "ramp_down": lambda _, mean, count: 2 * mean * (1 - np.arange(count) / count),
-    "alternate": lambda _, mean, count: mean * np.where(np.arange(count) % 2, 1.5, 0.5),
-    "last_slow": lambda _, mean, count: mean * np.where(np.arange(count) < count - 1, 1.0, 20.0),
-}
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """Task times drawn from a law."""
-
-    law: str
-    mean: float
-    count: int
-
-    def take(self, draws: int) -> Iterator[Cycles]:
-        """Give so many draws; they are the same in each validation."""
-        for draw in range(draws):
-            random = np.random.default_rng(draw)
-            yield np.maximum(np.floor(_LAWS[self.law](random, self.mean, self.count)), 0.0)
-
-
-def drawn(law: str, mean: float, count: int) -> Drawn:
-    """Give ``count`` times of a law with ``mean`` cycles."""
-    if law not in _LAWS:
-        raise NotSimulated(f"dist is none of {', '.join(_LAWS)} (got {law!r})")
-    return Drawn(law, mean, count)

@@ -49,6 +49,7 @@ _OTHER_TABLES = (
     "triton_tiles",
 )
 _BLOCKS = "blocks.parquet"
+_ASKED = "asked.parquet"
 _COUNTERS = "counters.parquet"
 _COUNTED = ("panel", "reuse", "broadcast")
 """Experiments whose runs are found again among the profiler's counters."""
@@ -68,6 +69,8 @@ class Inputs:
     values: Mapping[str, Any]
     block_cycles: np.ndarray[Any, np.dtype[np.float64]] | None = field(default=None, repr=False)
     """What each block took, in cycles by block; only where that is an input of the experiment."""
+    asked_cycles: np.ndarray[Any, np.dtype[np.float64]] | None = field(default=None, repr=False)
+    """The times that were drawn for its tasks, in cycles by task; None where nothing lists them."""
 
     def number(self, name: str, default: float | None = None) -> float:
         """Give a number that is 0 or more; without a default, its absence keeps the row out."""
@@ -157,13 +160,14 @@ class Tables:
         counted: list[Row] = []
         if self._only_counted is not None:
             of_families = self._only_counted.filter(pl.col("experiment").is_in(list(families)))
-            counted = [_row(values, {}, {}) for values in of_families.iter_rows(named=True)]
+            counted = [_row(values, {}, {}, {}) for values in of_families.iter_rows(named=True)]
         if self._runs is None:
             return counted
         chosen = self._runs.filter(pl.col("experiment").is_in(list(families)))
-        cycles = self._by_block("cycles", pl.Float64(), chosen, with_blocks, needed=True)
-        sms = self._by_block("smid", pl.Int64(), chosen, placed, needed=False)
-        return [_row(values, cycles, sms) for values in chosen.iter_rows(named=True)] + counted
+        cycles = self._by_block(_BLOCKS, "cycles", pl.Float64(), chosen, with_blocks, needed=True)
+        asked = self._by_block(_ASKED, "cycles", pl.Float64(), chosen, families, needed=True)
+        sms = self._by_block(_BLOCKS, "smid", pl.Int64(), chosen, placed, needed=False)
+        return [_row(row, cycles, sms, asked) for row in chosen.iter_rows(named=True)] + counted
 
     def rows_of(self, table: str) -> list[Row]:
         """Give the rows of a table that is not ``runs``, numbered from 0."""
@@ -172,7 +176,7 @@ class Tables:
         except pl.exceptions.PolarsError as error:
             raise _unreadable(self._path(table), error) from error
         return [
-            _row({**values, "experiment": table, "run": number}, {}, {})
+            _row({**values, "experiment": table, "run": number}, {}, {}, {})
             for number, values in enumerate(frame.iter_rows(named=True))
         ]
 
@@ -247,6 +251,7 @@ class Tables:
 
     def _by_block(
         self,
+        table: str,
         column: str,
         of: pl.DataType,
         chosen: pl.DataFrame,
@@ -254,8 +259,8 @@ class Tables:
         *,
         needed: bool,
     ) -> dict[int, np.ndarray[Any, np.dtype[Any]]]:
-        """Give what was logged of each block, by run; only of runs with all of their blocks."""
-        path = self.folder / _BLOCKS
+        """Give a table's column of each block, by run; only of runs with all of their blocks."""
+        path = self.folder / table
         runs = chosen.filter(pl.col("experiment").is_in(list(families)))["run"].to_list()
         if not runs or not path.is_file():
             return {}
@@ -302,6 +307,7 @@ def _row(
     values: dict[str, Any],
     cycles: Mapping[int, np.ndarray[Any, np.dtype[np.float64]]],
     sms: Mapping[int, np.ndarray[Any, np.dtype[np.int64]]],
+    listed: Mapping[int, np.ndarray[Any, np.dtype[np.float64]]],
 ) -> Row:
     hidden = MEASURED | {f"{name}_again" for name in MEASURED}
     asked = {
@@ -312,7 +318,7 @@ def _row(
     return Row(
         run=values["run"],
         family=values["experiment"],
-        inputs=Inputs(asked, cycles.get(values["run"])),
+        inputs=Inputs(asked, cycles.get(values["run"]), listed.get(values["run"])),
         logged_sms=sms.get(values["run"]),
         measured={
             name: (_measured(values.get(name)), _measured(values.get(f"{name}_again")))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
 from functools import partial
 from typing import Literal
 
 from wavesim.devices import Device
 from wavesim.durations import Duration
-from wavesim.validate import bodies
+from wavesim.validate import bodies, draws
 from wavesim.validate.families.common import Family, kernel_of, lasting, simulated, span_ns
 from wavesim.validate.tables import Inputs
 from wavesim.workload import GridSync, Kernel, Persistent
@@ -17,10 +16,6 @@ __all__ = ["FAMILIES"]
 
 Schedule = Literal["static", "atomic"]
 SCHEDULES: tuple[Schedule, ...] = ("static", "atomic")
-
-DRAWS = 15
-"""Runs, each with times of its own, whose middle span is taken: which times were drawn in a
-measured run is not known."""
 
 
 def _persistent(inputs: Inputs, device: Device, schedule: Schedule) -> dict[str, float]:
@@ -32,12 +27,10 @@ def _persistent(inputs: Inputs, device: Device, schedule: Schedule) -> dict[str,
 
 def _persistent_dist(inputs: Inputs, device: Device, schedule: Schedule) -> dict[str, float]:
     body = _body(inputs, device, schedule)
-    times = bodies.drawn(inputs.text("dist"), inputs.number("mean"), inputs.count("tasks"))
-    kernels = [
-        _kernel(inputs, Duration.per_cta(cycles=body.loaded_waits(draw)), schedule, body.loaded())
-        for draw in times.take(DRAWS)
-    ]
-    return {"span_ns": statistics.median(span_ns(simulated(device, one)) for one in kernels)}
+    asked = draws.asked(inputs, inputs.count("tasks"), draws.TASK_SEED)
+    waits = Duration.per_cta(cycles=body.loaded_waits(asked))
+    kernel = _kernel(inputs, waits, schedule, body.loaded())
+    return {"span_ns": span_ns(simulated(device, kernel))}
 
 
 def _gridsync(inputs: Inputs, device: Device) -> dict[str, float]:

@@ -9,7 +9,7 @@ import numpy as np
 from wavesim.devices import Device
 from wavesim.durations import Duration
 from wavesim.run import Run
-from wavesim.validate import bodies
+from wavesim.validate import bodies, draws
 from wavesim.validate.families.common import (
     Family,
     completion_us,
@@ -67,10 +67,11 @@ def _spin_dist(inputs: Inputs, device: Device) -> dict[str, float]:
 
 
 def _spin_dist_kernel(inputs: Inputs, device: Device) -> Kernel:
+    grid = inputs.count("grid")
     if inputs.block_cycles is None:
-        raise NotSimulated("blocks.parquet does not have the times of all of its blocks")
-    if len(inputs.block_cycles) != inputs.count("grid"):
-        found, grid = len(inputs.block_cycles), inputs.count("grid")
+        return logged(inputs, bodies.spin_listed(draws.asked(inputs, grid, grid + 1)))
+    if len(inputs.block_cycles) != grid:
+        found = len(inputs.block_cycles)
         raise NotSimulated(f"blocks.parquet has {found} blocks of a grid of {grid}")
     # A block's clock starts with its first warp; the engine counts what the others take apart.
     warps = -(-inputs.count("block") // device.limits.warp_size)
