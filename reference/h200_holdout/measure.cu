@@ -47,6 +47,7 @@ struct Bench {
     CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
     CHECK(cudaStreamCreateWithFlags(&main, cudaStreamNonBlocking));
     CHECK(cudaFuncSetAttribute(::spin, cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxDynamicSharedMemory));
+    CHECK(cudaFuncSetAttribute(second::spin, cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxDynamicSharedMemory));
     CHECK(cudaFuncSetAttribute(::spin, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
     CHECK(cudaFuncSetAttribute(hold, cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxDynamicSharedMemory));
   }
@@ -216,14 +217,14 @@ struct Bench {
 
   void mixed_residency(Measured& out, const Row& row) {
     unsigned grid = row.number("grid"), second_grid = row.number("second_grid");
-    shape(out, ::spin, row, false);
+    shape(out, second::spin, row, false);
     other(1);
     cudaEvent_t gate;
     CHECK(cudaEventCreateWithFlags(&gate, cudaEventDisableTiming));
     Rec* rec = log.of(grid + second_grid);
-    auto one = [&] { ::spin<<<grid, row.number("block"), row.number("smem"), low[0]>>>(nullptr, row.number("cycles"), rec, 1); };
+    auto one = [&] { second::spin<<<grid, row.number("block"), row.number("smem"), low[0]>>>(row.number("cycles"), rec, 1); };
     auto two = [&] {
-      ::spin<<<second_grid, row.number("second_block"), row.number("second_smem"), low[1]>>>(nullptr, row.number("second_cycles"), rec + grid, 2);
+      second::spin<<<second_grid, row.number("second_block"), row.number("second_smem"), low[1]>>>(row.number("second_cycles"), rec + grid, 2);
     };
     repeat(out, grid + second_grid, [&] {
       ::spin<<<1, 32, 0, main>>>(nullptr, kGateCycles, nullptr, 0);
@@ -239,7 +240,7 @@ struct Bench {
 
   void spoiler(Measured& out, const Row& row) {
     unsigned grid = row.number("grid"), block = row.number("block"), smem = row.number("smem"), cycles = row.number("cycles"), held = row.number("held_sms");
-    shape(out, ::spin, row, false);
+    shape(out, second::spin, row, false);
     // Long enough for the kernel at its slowest, on the SMs that are left.
     double work_us = double(grid) / ((132 - held) * double(out.blocks_per_sm)) * (cycles + 700) / 1980;
     u64 hold_ns = u64(work_us * 1500) + 1000000;
@@ -256,7 +257,7 @@ struct Bench {
       double until = now_us() + 200;
       while (now_us() < until) {}
       CHECK(cudaEventRecord(events.start, main));
-      ::spin<<<grid, block, smem, main>>>(nullptr, cycles, log.of(grid), 1);
+      second::spin<<<grid, block, smem, main>>>(cycles, log.of(grid), 1);
       CHECK(cudaGetLastError());
       CHECK(cudaEventRecord(events.stop, main));
       double us = events.us();
