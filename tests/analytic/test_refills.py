@@ -13,15 +13,22 @@ SMS, RESIDENT = 132, 8
 WAVE = SMS * RESIDENT
 
 
-def refills(**fields):
-    """Give the starts of the second of two waves, in cycles from the first end of a CTA."""
+def refills_by_sm(**fields):
+    """Give the starts of the second of two waves, a row an SM, in cycles from the first end."""
     device = fields.pop("device", None) or wavesim.device("h200")
     work = Duration.constant(cycles=2500)
     run = simulate(device, Kernel(2 * WAVE, 256, work=work, **fields), detail="ctas")
-    starts = np.sort(run.ctas["start_ns"].to_numpy())
     cycle_ns = 1e3 / device.clock.sm_mhz
     resident = RESIDENT if fields.get("shared_memory", 0) == 0 else RESIDENT - 1
-    return (starts[SMS * resident :] - run.ctas["end_ns"].min()) / cycle_ns
+    second = run.ctas.sort("start_ns")[SMS * resident :]
+    first_end = run.ctas["end_ns"].min()
+    by_sm = second.partition_by("sm")
+    return [(sm["start_ns"].sort().to_numpy() - first_end) / cycle_ns for sm in by_sm]
+
+
+def refills(**fields):
+    """Give these starts in order, whatever their SM."""
+    return np.sort(np.concatenate(refills_by_sm(**fields)))
 
 
 def heard(device, ends):
@@ -33,10 +40,12 @@ def test_warps_that_have_ended_make_room_for_all_but_one_cta_of_each_sm():
     # Seven warps of eight have left all CTAs when the first ones end: 8 x 7 free and one more for
     # each end that was heard are room for seven CTAs, and for the eighth with the last end only.
     device = wavesim.device("h200")
-    starts = refills(last_warp_cycles=400)
-    early = (RESIDENT - 1) * SMS
-    assert starts[early - 1] < heard(device, early)
-    assert starts[early] > heard(device, WAVE - SMS)
+    by_sm = np.array(refills_by_sm(last_warp_cycles=400))
+    early, last = by_sm[:, RESIDENT - 2], by_sm[:, RESIDENT - 1]
+    assert np.all(early < heard(device, (RESIDENT - 1) * SMS))
+    # Parts of a GPC with fewer SMs are heard to the end before others.
+    assert np.median(last) > heard(device, 0.8 * WAVE)
+    starts = np.sort(by_sm, axis=None)
     assert np.sum(starts < heard(device, WAVE) / 2) < np.sum(refills() < heard(device, WAVE))
 
 
@@ -108,3 +117,25 @@ def test_clusters_that_fit_at_once_are_sent_a_visit_apart():
     apart = np.diff(clusters(2, visit_cycles=3, refill_cycles=0))
     assert apart[apart < 100] == pytest.approx(3, abs=0.01)
     assert np.sum(apart < 100) >= SMS // 2 - 8
+
+
+def test_ctas_that_follow_each_other_are_spread_over_gpcs_though_these_end_one_after_the_other():
+    # One CTA an SM, all equally long: they end as they were placed, all of a GPC at once. The
+    # dispatcher hears of three of them in a visit, and goes on to the next GPC.
+    device = wavesim.device("h200")
+    work = Duration.constant(cycles=9_000)
+    kernel = Kernel(2 * SMS, 1024, shared_memory=200_000, work=work)
+    ctas = simulate(device, kernel, detail="ctas").ctas.sort("cta")
+    gpc_of = {
+        sm: number
+        for number, gpc in enumerate(device.topology.gpcs)
+        for group in gpc.groups
+        for sm in group.sms
+    }
+    gpcs = ctas["sm"].replace_strict(gpc_of).to_numpy()
+
+    def of_eight(first):
+        return np.mean([len(set(gpcs[at : at + 8])) for at in range(first, first + SMS - 8, 8)])
+
+    assert of_eight(0) < 1.6
+    assert of_eight(SMS) > 2.2

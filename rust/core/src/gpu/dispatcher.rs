@@ -9,7 +9,8 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use super::groups::{Groups, Shares};
 use super::kernel::Run;
-use super::policy::{Dispatch, Start, Visit};
+use super::messages::{Message, Messages};
+use super::policy::{Dispatch, Reusable, Start, Visit};
 use super::sm::{Place, Sms};
 use crate::engine::Time;
 use crate::ids::{IdVec, KernelId, SlotId, SmId};
@@ -24,13 +25,12 @@ struct Turn {
     kernel: KernelId,
 }
 
-/// A slot that is on its way back to the dispatcher.
+/// The dispatcher hears of the end of a CTA, and its slot comes back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Returning {
     pub(crate) at: Time,
-    pub(crate) place: Place,
-    /// Slots of the same SM on which all warps but one have ended by the time at which this one was left.
-    pub(crate) nearly_free: u64,
+    /// Of which one; none if it is that of those that wait whose turn it is then.
+    message: Option<Message>,
 }
 
 /// The dispatcher's state.
@@ -45,6 +45,7 @@ pub(crate) struct Dispatcher<P> {
     arrivals: i64,
     /// Slots that come back, in the order of time.
     pub(crate) returning: VecDeque<Returning>,
+    waiting: Messages,
     /// The next visit of the placement that is under way.
     pub(crate) visit: Option<Visit>,
     /// How many CTAs each SM still gets in this pass over the machine, while plain CTAs are placed going round.
@@ -52,6 +53,14 @@ pub(crate) struct Dispatcher<P> {
     /// The load of the SMs that the next cluster in each cell would get, while a kernel of clusters is placed.
     layers: Vec<Option<u32>>,
     cluster: Vec<SmId>,
+}
+
+impl Returning {
+    /// Where the CTA was, if that is known already.
+    #[inline]
+    pub(crate) fn of(&self) -> Option<Place> {
+        self.message.map(|message| message.place)
+    }
 }
 
 /// A decision: this CTA goes there and starts then.
@@ -67,7 +76,7 @@ pub(crate) struct Placement {
 }
 
 impl<P: Dispatch> Dispatcher<P> {
-    pub(crate) fn new(policy: P, groups: Groups, deals: Option<usize>) -> Self {
+    pub(crate) fn new(policy: P, groups: Groups, waiting: Messages, deals: Option<usize>) -> Self {
         Self {
             policy,
             groups,
@@ -76,6 +85,7 @@ impl<P: Dispatch> Dispatcher<P> {
             head: None,
             arrivals: 0,
             returning: VecDeque::new(),
+            waiting,
             visit: None,
             shares: None,
             layers: Vec::new(),
@@ -103,11 +113,31 @@ impl<P: Dispatch> Dispatcher<P> {
         self.ready.peek().map(|turn| turn.kernel)
     }
 
-    /// The slot of a CTA that has ended comes back.
+    /// A CTA has ended, and its slot comes back, or that of another one which waits with it.
     #[inline]
-    pub(crate) fn give_back(&mut self, slot: Returning) {
-        debug_assert!(self.returning.back().is_none_or(|last| last.at <= slot.at));
-        self.returning.push_back(slot);
+    pub(crate) fn give_back(&mut self, message: Message, Reusable { at, queued, .. }: Reusable) {
+        debug_assert!(self.returning.back().is_none_or(|last| last.at <= at));
+        if queued {
+            self.waiting.push(message);
+        }
+        self.returning.push_back(Returning { at, message: (!queued).then_some(message) });
+    }
+
+    /// The next slot that comes back: known which, if nothing that happens from `next` on could still change that.
+    #[inline]
+    pub(crate) fn next_back(&mut self, next: Time) -> Option<Returning> {
+        let slot = self.returning.front_mut()?;
+        if slot.message.is_none() && slot.at < next + self.policy.least_return() {
+            slot.message = self.waiting.take(slot.at);
+        }
+        Some(*slot)
+    }
+
+    /// The next slot has come back.
+    #[inline]
+    pub(crate) fn come_back(&mut self) -> Option<Message> {
+        let Returning { at, message } = self.returning.pop_front()?;
+        message.or_else(|| self.waiting.take(at))
     }
 
     /// Begins to place the head going round.

@@ -6,9 +6,10 @@ use crate::engine::Time;
 use crate::ids::{CtaId, Id, KernelId, SmId};
 use crate::records::Account;
 
-use super::dispatcher::{Placement, Returning};
+use super::dispatcher::Placement;
 use super::front_end::{OpId, OpKind};
 use super::machine::{Happening, Machine, drain};
+use super::messages::Message;
 use super::policy::Dispatch;
 use super::sm::{Place, Resident};
 use super::sync::Next;
@@ -213,15 +214,16 @@ impl<P: Dispatch> Machine<'_, P> {
         self.makespan = self.makespan.max(now);
         self.record(place, resident, now);
         let back = self.dispatcher.policy.reusable(now, place.sm(), cold);
-        if self.dispatcher.returning.is_empty() && self.looks_ahead(resident.kernel, back) {
-            return self.pass_on(place, resident.kernel, now, back);
+        let alone = self.dispatcher.returning.is_empty() && !back.queued;
+        if alone && self.looks_ahead(resident.kernel, back.at) {
+            return self.pass_on(place, resident.kernel, now, back.at);
         }
         self.resident_ctas -= 1;
         if let Some(books) = &mut self.books {
             books.end(now);
         }
         let nearly_free = if last_warp == Time::ZERO { 0 } else { self.sms.nearly_free(place, now) };
-        self.dispatcher.give_back(Returning { at: back, place, nearly_free });
+        self.dispatcher.give_back(Message { earliest: back.earliest, place, nearly_free }, back);
         if all_ended {
             self.running_ops -= 1;
             self.idle_changes(now);
@@ -262,6 +264,17 @@ impl<P: Dispatch> Machine<'_, P> {
     /// The CTA on `place` ended at `now`; its slot goes to the kernel's next one when it is back.
     #[inline]
     fn pass_on(&mut self, place: Place, kernel: KernelId, now: Time, back: Time) {
+        let latency = self.succeed(place, kernel, back);
+        if let Some(books) = &mut self.books {
+            books.pass_on(now, back, latency, Account::Starved);
+        }
+    }
+
+    /// The next CTA of a plain kernel that has its turn takes the place of one that has ended, at `back`: how long it takes to
+    /// start.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "what most events of a large kernel do, from two places")]
+    fn succeed(&mut self, place: Place, kernel: KernelId, back: Time) -> Time {
         let run = &mut self.runs[kernel];
         run.returned += 1;
         let (number, work) = run.take(0);
@@ -274,10 +287,8 @@ impl<P: Dispatch> Machine<'_, P> {
         let latency = start.first - back;
         run.times.dispatch_ps += u128::from(latency.0);
         self.sms.replace(place, cta);
-        if let Some(books) = &mut self.books {
-            books.pass_on(now, back, latency, Account::Starved);
-        }
         self.steps.push(start.all + work, place.0);
+        latency
     }
 
     /// Enters a CTA that has ended into the records.
@@ -299,10 +310,19 @@ impl<P: Dispatch> Machine<'_, P> {
     /// A slot has come back.
     #[inline]
     pub(super) fn on_return(&mut self, now: Time) {
-        let Some(slot) = self.dispatcher.returning.pop_front() else { return };
+        let Some(slot) = self.dispatcher.come_back() else { return };
         let place = slot.place;
         let resident = self.sms.resident(place);
         let run = &mut self.runs[resident.kernel];
+        if self.passing == Some(resident.kernel) && run.left() > 1 && slot.nearly_free == 0 {
+            self.resident_ctas += 1;
+            let latency = self.succeed(place, resident.kernel, now);
+            if let Some(books) = &mut self.books {
+                books.free(now);
+                books.assign(now, latency, Account::Starved);
+            }
+            return;
+        }
         run.returned += 1;
         let (op, complete) = (run.op, run.returned == run.ctas);
         let footprint = run.footprint;

@@ -50,7 +50,7 @@ impl Shares {
 }
 
 /// SMs that share a TPC are neighbours in a group's list, and CTAs are spread over TPCs before they share one.
-const SMS_PER_TPC: usize = 2;
+pub(super) const SMS_PER_TPC: usize = 2;
 
 impl Groups {
     pub(crate) fn new(device: &Device) -> Self {

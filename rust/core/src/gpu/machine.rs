@@ -18,6 +18,7 @@ use super::front_end::{FrontEnd, OpId};
 use super::groups::Groups;
 use super::kernel::Run;
 use super::memory::Memory;
+use super::messages::Messages;
 use super::outcome;
 use super::policy::Dispatch;
 use super::sm::{Place, Sms};
@@ -203,7 +204,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             program,
             timings: Timings::new(device),
             front_end,
-            dispatcher: Dispatcher::new(policy, groups, deals),
+            dispatcher: Dispatcher::new(policy, groups, Messages::new(device), deals),
             sms,
             runs,
             memory,
@@ -311,15 +312,16 @@ impl<'a, P: Dispatch> Machine<'a, P> {
     fn run_ctas(&mut self) {
         let events = if self.warps.is_some() { CHANGES_BETWEEN_CHECKS } else { EVENTS_BETWEEN_CHECKS };
         for _ in 0..events {
+            let step = self.steps.peek().unwrap_or(Time::MAX);
             let mut returning = Time::MAX;
-            if let Some(slot) = self.dispatcher.returning.front() {
+            if let Some(slot) = self.dispatcher.next_back(step.min(self.limit)) {
                 returning = slot.at;
-                if self.looks_ahead(self.sms.resident(slot.place).kernel, slot.at) {
+                let place = slot.of();
+                if place.is_some_and(|place| self.looks_ahead(self.sms.resident(place).kernel, returning)) {
                     self.on_return(returning);
                     continue;
                 }
             }
-            let step = self.steps.peek().unwrap_or(Time::MAX);
             let now = returning.min(step);
             if now >= self.limit {
                 return;

@@ -19,6 +19,7 @@ mod groups;
 mod kernel;
 mod machine;
 mod memory;
+mod messages;
 mod outcome;
 mod policy;
 mod sm;

@@ -102,7 +102,7 @@ pub(crate) struct Sms {
 pub(crate) struct Place(pub(crate) u32);
 
 impl Place {
-    fn new(sm: SmId, slot: u32) -> Self {
+    pub(crate) fn new(sm: SmId, slot: u32) -> Self {
         Self(sm.index() as u32 * MAX_SLOTS + slot)
     }
 

@@ -11,7 +11,7 @@
 
 use rand_core::Rng;
 
-use super::{Dispatch, Launched, Start, Visit};
+use super::{Dispatch, Launched, Reusable, Start, Visit};
 use crate::device::Device;
 use crate::engine::{Time, rng};
 use crate::ids::{IdVec, SmId};
@@ -39,6 +39,9 @@ pub(crate) struct Hardware {
     max_setup: Time,
     rounds: Rounds,
     server_free: Time,
+    /// The same if all ways to it were equally long.
+    ends_taken: Time,
+    least_return: Time,
     /// When the next cluster can be sent into slots that came back.
     next_cluster: Time,
     sms: IdVec<SmId, SmPort>,
@@ -120,6 +123,8 @@ impl Hardware {
             max_setup: time(dispatch.max_setup_cycles),
             rounds: Rounds::new(device, options),
             server_free: Time::ZERO,
+            ends_taken: Time::ZERO,
+            least_return: time(dispatch.refill_cycles) + sms.values().map(|port| port.back).min().unwrap_or_default(),
             next_cluster: Time::ZERO,
             sms,
         }
@@ -237,14 +242,23 @@ impl Dispatch for Hardware {
     }
 
     #[inline]
-    fn reusable(&mut self, end: Time, sm: SmId, cold: bool) -> Time {
+    fn reusable(&mut self, end: Time, sm: SmId, cold: bool) -> Reusable {
         let port = &mut self.sms[sm];
         if cold {
             port.exit_warm = end + self.cold_return;
         }
         let left = end.max(port.exit_warm);
         let arrival = left + port.back;
-        self.serve(arrival)
+        let (earliest, at) = (arrival + self.refill, self.serve(arrival));
+        // A far one that ended a little earlier is no queue.
+        let queued = self.ends_taken > left;
+        self.ends_taken = self.ends_taken.max(left) + self.refill;
+        Reusable { earliest, at, queued }
+    }
+
+    #[inline]
+    fn least_return(&self) -> Time {
+        self.least_return
     }
 
     fn signalled(&mut self, at: Time, sm: SmId) -> Time {

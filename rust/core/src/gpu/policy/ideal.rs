@@ -1,6 +1,6 @@
 //! The ideal dispatcher: free, breadth first over all SMs, and never a slot idle for its sake.
 
-use super::{Dispatch, Launched, Start, Visit};
+use super::{Dispatch, Launched, Reusable, Start, Visit};
 use crate::engine::Time;
 use crate::ids::SmId;
 
@@ -36,8 +36,12 @@ impl Dispatch for Ideal {
     }
 
     #[inline]
-    fn reusable(&mut self, end: Time, _sm: SmId, _cold: bool) -> Time {
-        end
+    fn reusable(&mut self, end: Time, _sm: SmId, _cold: bool) -> Reusable {
+        Reusable { earliest: end, at: end, queued: false }
+    }
+
+    fn least_return(&self) -> Time {
+        Time::ZERO
     }
 
     fn signalled(&mut self, at: Time, _sm: SmId) -> Time {

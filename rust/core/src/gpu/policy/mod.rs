@@ -22,8 +22,11 @@ pub(crate) trait Dispatch {
     fn next_pass(&mut self, last: Visit, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit>;
 
     /// A CTA on `sm` ran its last instruction at `end`, `cold` if it is the first of its launch that ends there: when its
-    /// slot can be given away again. Never earlier than what it answered before.
-    fn reusable(&mut self, end: Time, sm: SmId, cold: bool) -> Time;
+    /// slot can be given away again, if those that end later come later.
+    fn reusable(&mut self, end: Time, sm: SmId, cold: bool) -> Reusable;
+
+    /// The least time from a CTA's end until its slot can be given away again.
+    fn least_return(&self) -> Time;
 
     /// A CTA signalled at `at` that the dependent launch behind it may begin: when the dispatcher knows.
     fn signalled(&mut self, at: Time, sm: SmId) -> Time;
@@ -37,6 +40,17 @@ pub(crate) trait Dispatch {
 
     /// From the last placement of one kernel to the first of the next.
     fn switch(&self) -> Time;
+}
+
+/// When a slot can be given away again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reusable {
+    /// If no other one were on its way.
+    pub(crate) earliest: Time,
+    /// As it is: never earlier than what was answered before.
+    pub(crate) at: Time,
+    /// Whether others wait before it, so that another one of them can be taken then.
+    pub(crate) queued: bool,
 }
 
 /// How a kernel was launched.
