@@ -166,6 +166,18 @@ def test_an_edit_changes_one_number_and_says_so():
     assert slow.edited({"clock.sm_mhz": 1980}).numbers() == h200.numbers()
 
 
+def test_with_other_parts_of_l2_the_gpcs_are_dealt_over_them_unless_they_are_told():
+    h200 = wavesim.device("h200")
+    one = h200.edited({"l2.halves": 1})
+    assert {gpc.half for gpc in one.topology.gpcs} == {0}
+    assert one.provenance_of("topology.gpcs").source == "edited by the caller"
+    four = one.edited({"l2.halves": 4.0, "l2.slices": 96})
+    assert [gpc.half for gpc in four.topology.gpcs] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert h200.edited({"l2.halves": 2}).topology == h200.topology
+    with pytest.raises(InvalidInput, match=r"topology.gpcs\[0\].half: L2 has 1 part"):
+        h200.edited({"l2.halves": 1, "topology.gpcs": h200.model_dump()["topology"]["gpcs"]})
+
+
 def test_another_capability_brings_its_limits():
     edited = wavesim.device("h200").edited({"compute_capability": "8.6"})
     assert (edited.limits.ctas, edited.limits.barriers) == (16, None)
@@ -197,6 +209,8 @@ def test_an_edit_of_an_unknown_path_names_the_nearest(path, suggestion):
         ("limits.warps", 2**40),
         ("limits.shared_optin_bytes", 10**6),
         ("l2.halves", 0),
+        ("l2.halves", -1),
+        ("l2.halves", 256),
         ("dram.reached_gb_s", 10**6),
         ("dispatch.refill_cycles", "slow"),
         ("launch.greatest_priority", 3),

@@ -55,11 +55,11 @@ def test_options_are_taken_and_can_be_replaced(tmp_path: Path) -> None:
 
 def test_a_device_can_be_scaled_and_edited(tmp_path: Path) -> None:
     text = KERNEL.replace('device = "h200"', "").lstrip() + (
-        '[device]\nname = "h200"\nsms = 264\nedit = { clock.sm_mhz = 1500 }\n'
+        '[device]\nname = "h200"\nsms = 264\nedit = { clock.sm_mhz = 1500, l2.halves = 1 }\n'
     )
     device = read(tmp_path, text).device
     assert device.sms == 264
-    assert device.clock.sm_mhz == 1500
+    assert (device.clock.sm_mhz, device.l2.halves) == (1500, 1)
 
 
 def test_a_program_is_read_in_order(tmp_path: Path) -> None:

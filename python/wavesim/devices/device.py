@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cached_property
+from numbers import Real
 from typing import Any, Literal, Self, SupportsIndex
 
 from pydantic import model_validator
@@ -135,8 +136,9 @@ class Device(Spec):
 
         A path may name a number, a whole list (``topology.gpcs``, ``limits.carve_outs_bytes``), a
         policy (``dispatch.deal``, ``l2.replacement``, ``l2.write_policy``), ``name``, ``title`` or
-        ``compute_capability``; the last brings the limits of that capability with it. Edited
-        values are marked as assumed.
+        ``compute_capability``; the last brings the limits of that capability with it, and another
+        number of ``l2.halves`` deals the GPCs over them, unless ``topology.gpcs`` says which is
+        near to which. Edited values are marked as assumed.
 
         Raises:
             InvalidInput: for a path that is not there (with the nearest ones), or a value that
@@ -177,6 +179,7 @@ class Device(Spec):
         """
         if not changes:
             return self
+        changes = self._with_parts_of_l2(changes)
         data = self.model_dump()
         known = [*self.numbers(), *(f"limits.{name}" for name in Limits.model_fields)]
         known += ["name", "title", "compute_capability", *_WORDS]
@@ -205,6 +208,18 @@ class Device(Spec):
         if "name" not in changes:
             data["name"] = self.name.removesuffix("*") + "*"
         return type(self).model_validate(data)
+
+    def _with_parts_of_l2(self, changes: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With GPCs near to parts of L2 that are there, where only the number of parts changes."""
+        halves = changes.get("l2.halves")
+        if not isinstance(halves, Real) or halves not in range(1, 256):
+            return changes  # not changed, or refused
+        if halves == self.l2.halves or "topology.gpcs" in changes:
+            return changes
+        gpcs = self.model_dump()["topology"]["gpcs"]
+        for i, gpc in enumerate(gpcs):
+            gpc["half"] = int(i * float(halves) / len(gpcs))  # in order, as the engine deals them
+        return {**changes, "topology.gpcs": gpcs}
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
