@@ -18,7 +18,7 @@ from wavesim.changes.change import WORTH_SIMULATING, has
 from wavesim.changes.of_program import carve_outs
 from wavesim.errors import Deadlock, InvalidInput
 from wavesim.simulate import simulate
-from wavesim.text import counted, shortened, time_text
+from wavesim.text import any_of, counted, shortened, time_text
 from wavesim.workload import Access, Chain, GridSync, Persistent, Streaming, Tiles, Warps
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ __all__ = ["Diagnosis", "Finding", "diagnose"]
 WORTH_TELLING = 0.05
 """Of the makespan; a change that gives back less does not name the limit."""
 NO_DIFFERENCE = 0.0005
-"""Of the makespan; less is told as no difference."""
+"""Of the makespan; a change that gives back less does not help."""
 
 MEANINGS = {
     "busy": "CTAs run",
@@ -55,9 +55,9 @@ class Finding:
     """One account of the ledger and what a change to it gives back.
 
     ``time_ns``: the account's slot time over the number of slots, so that all accounts add up to
-    the makespan. ``share``: of all slot time. ``change``: what was changed, empty if nothing was.
-    ``gain_ns``: the makespan less the makespan with that change, negative if it got longer; None if
-    nothing was simulated, or all of it is told of a larger account.
+    the makespan. ``share``: of all slot time. ``change``: what helps most of all that was tried,
+    empty if nothing does, or if all that does is told of a larger account. ``gain_ns``: by how much
+    the makespan gets shorter with that change, None without one.
     """
 
     account: str
@@ -131,11 +131,11 @@ def diagnose(run: Run) -> Diagnosis:
 
     Costs at most one simulation, without CTAs recorded, for each change in ``wavesim.changes``, and
     one more, under the ideal dispatcher, for each that shares out work another way. Bandwidths are
-    not tried where all that was moved takes under a per cent of the time. A change that could give
-    back two accounts is told with the larger: its gain is there once. The run itself is not
-    touched.
+    not tried where all that was moved takes under a per cent of the time. Only what helps is told
+    with its gain. A change that could give back two accounts is told with the larger: its gain is
+    there once. The run itself is not touched.
     """
-    told: dict[Callable[[Run], Change | None], tuple[Change, str]] = {}
+    told: dict[Callable[[Run], Change | None], _Outcome | None] = {}
     findings = []
     ledger = run.ledger.sort("time_ps", descending=True, maintain_order=True)
     for account, time_ps, share in ledger.select("account", "time_ps", "share").iter_rows():
@@ -143,21 +143,28 @@ def diagnose(run: Run) -> Diagnosis:
             continue
         # However few slots a grid fills, what its CTAs are busy with matters.
         worth = share >= WORTH_SIMULATING or account == "busy"
-        outcomes, elsewhere = [], []
+        outcomes = []
         for make in CHANGES.get(account, ()) if worth else ():
-            if make in told:
-                change, where = told[make]
-                elsewhere.append(f"What {change.words} would give back is told of {where}.")
-            elif (found := _simulated(run, make)) is not None:
-                outcomes.append(found)
-                told[make] = found[0], account
-        time_ns = float(time_ps) / 1e3 / run.slots
-        findings.append(_finding(run, account, time_ns, share, outcomes, elsewhere=elsewhere))
+            if make not in told:
+                told[make] = _outcome(run, make, account)
+            if (outcome := told[make]) is not None:
+                outcomes.append(outcome)
+        findings.append(_finding(run, account, float(time_ps) / 1e3 / run.slots, share, outcomes))
     return Diagnosis(tuple(findings), run.makespan_ns)
 
 
-def _simulated(run: Run, make: Callable[[Run], Change | None]) -> tuple[Change, float] | None:
-    """The makespan with a change; None where it does not apply or the device refuses it."""
+@dataclass(frozen=True)
+class _Outcome:
+    """What a change gives back, and the account of which that is told."""
+
+    change: Change
+    account: str
+    gain_ns: float
+    helps: bool
+
+
+def _outcome(run: Run, make: Callable[[Run], Change | None], account: str) -> _Outcome | None:
+    """Simulate a change; None where it does not apply or the device refuses it."""
     try:
         change = make(run)
         if change is None:
@@ -173,37 +180,40 @@ def _simulated(run: Run, make: Callable[[Run], Change | None]) -> tuple[Change, 
         )
     except (InvalidInput, Deadlock):
         return None
-    return change, changed.makespan_ns
+    gain_ns = run.makespan_ns - changed.makespan_ns
+    return _Outcome(change, account, gain_ns, gain_ns >= NO_DIFFERENCE * run.makespan_ns)
 
 
 def _finding(
-    run: Run,
-    account: str,
-    time_ns: float,
-    share: float,
-    outcomes: list[tuple[Change, float]],
-    *,
-    elsewhere: list[str],
+    run: Run, account: str, time_ns: float, share: float, outcomes: list[_Outcome]
 ) -> Finding:
+    here = [outcome for outcome in outcomes if outcome.account == account]
+    helpful = [outcome for outcome in here if outcome.helps]
+    useless = [outcome.change.words for outcome in here if not outcome.helps]
     sentences = [
         f"{time_text(time_ns)} of {time_text(run.makespan_ns)}, {share:.1%} of all slot time.",
         *_where(run, account),
-        *(_told(run, change, makespan_ns) for change, makespan_ns in outcomes),
-        *elsewhere,
+        *(_told(run, outcome) for outcome in helpful),
+        *([f"With {any_of(useless)} it takes no less."] if useless else ()),
+        *(
+            f"What {outcome.change.words} would give back is told of {outcome.account}."
+            for outcome in outcomes
+            if outcome.helps and outcome.account != account
+        ),
     ]
-    best = min(outcomes, key=lambda outcome: outcome[1], default=None)
+    best = max(helpful, key=lambda outcome: outcome.gain_ns, default=None)
     return Finding(
         account=account,
         title=_title(run, account, best),
         text=" ".join(sentences),
         time_ns=time_ns,
         share=share,
-        gain_ns=None if best is None else run.makespan_ns - best[1],
-        change="" if best is None else best[0].words,
+        gain_ns=None if best is None else best.gain_ns,
+        change="" if best is None else best.change.words,
     )
 
 
-def _title(run: Run, account: str, best: tuple[Change, float] | None) -> str:
+def _title(run: Run, account: str, best: _Outcome | None) -> str:
     meaning = MEANINGS.get(account, "")
     if account in UNFILLED and _is_mostly_unfilled(run):
         meaning = UNFILLED[account]
@@ -212,10 +222,10 @@ def _title(run: Run, account: str, best: tuple[Change, float] | None) -> str:
     return f"{account}: {meaning}".removesuffix(": ")
 
 
-def _limit(run: Run, best: tuple[Change, float] | None) -> str:
+def _limit(run: Run, best: _Outcome | None) -> str:
     """What holds busy CTAs: what helps most to make faster; if nothing does, issue itself."""
-    if best is not None and run.makespan_ns - best[1] >= WORTH_TELLING * run.makespan_ns:
-        return best[0].limit
+    if best is not None and best.gain_ns >= WORTH_TELLING * run.makespan_ns:
+        return best.change.limit
     times = dict(run.busy.select("kind", "time_ps").iter_rows())
     most = max(times, key=lambda kind: times[kind])
     works = [launch.kernel.work for launch in run.program.launches()]
@@ -243,13 +253,12 @@ def _is_detailed(run: Run) -> bool:
     return has(run.program, kinds)
 
 
-def _told(run: Run, change: Change, makespan_ns: float) -> str:
-    gain_ns = run.makespan_ns - makespan_ns
-    said = f"With {change.words} it takes {time_text(makespan_ns)}: "
-    if abs(gain_ns) < NO_DIFFERENCE * run.makespan_ns:
-        return said + "no difference."
-    word = "less" if gain_ns > 0 else "more"
-    said += f"{time_text(abs(gain_ns))} ({abs(gain_ns) / run.makespan_ns:.1%}) {word}"
+def _told(run: Run, outcome: _Outcome) -> str:
+    change, gain_ns = outcome.change, outcome.gain_ns
+    said = (
+        f"With {change.words} it takes {time_text(run.makespan_ns - gain_ns)}: "
+        f"{time_text(gain_ns)} ({gain_ns / run.makespan_ns:.1%}) less"
+    )
     return f"{said}, if {change.assuming}." if change.assuming else f"{said}."
 
 

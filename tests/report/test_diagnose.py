@@ -195,20 +195,36 @@ def test_nothing_is_simulated_for_accounts_under_a_per_cent(
     assert str(diagnosis) == diagnosis.small_text
 
 
-def test_a_change_that_makes_it_longer_is_told_as_such() -> None:
-    # The second kernel's lone CTA is long; in a stream of its own it would start no earlier.
-    text = diagnosing._told(
-        wavesim.simulate("h200", kernel()),
-        diagnosing.Change("x", Program([kernel()]), "hardware"),
-        1e9,
-    )
-    assert text.endswith("more.")
+def test_what_helps_nothing_is_told_as_such_and_not_as_a_change_to_make() -> None:
+    # What a task's round trip to the counter costs is more than its fair share gives back.
+    work = Persistent(3_169, Duration.uniform(400, 600))
+    run = wavesim.simulate("h200", Kernel(132, work=work))
+    change = one_counter(run)
+    assert change is not None
+    assert wavesim.simulate("h200", change.program).makespan_ns > run.makespan_ns
+    found = finding(run, "tail")
+    assert (found.gain_ns, found.change) == (None, "")
+    assert found.text.endswith("With tasks taken from one atomic counter it takes no less.")
+
+
+def test_every_gain_that_is_told_is_one() -> None:
+    small = kernel(4, ns=50_000)
+    runs = [run_of(kernel(133), kernel(7_000, ns=300), GRAPH), run_of(small, small)]
+    runs += [run_of(Kernel(1_024, 128, shared_memory=ALONE, work=Tiles(4_096, 4_096, 1_024)))]
+    for run in runs:
+        for found in diagnose(run):
+            assert (found.gain_ns is None) == (found.change == "")
+            assert found.gain_ns is None or found.gain_ns > 0
+            assert "%) more" not in found.text
+
+
+GRAPH = Graph([kernel(4, ns=900), kernel(400, ns=900)])
 
 
 def test_a_change_that_the_device_refuses_is_left_out() -> None:
     run = wavesim.simulate("h200", kernel())
     refused = diagnosing.Change("x", Program([kernel(shared_memory=400_000)]), "hardware")
-    assert diagnosing._simulated(run, lambda _: refused) is None
+    assert diagnosing._outcome(run, lambda _: refused, "tail") is None
 
 
 def test_the_run_is_diagnosed_the_same_way_twice() -> None:
