@@ -130,10 +130,10 @@ def diagnose(run: Run) -> Diagnosis:
     """Find what ``run`` lost its time to, by simulating what would give it back.
 
     Costs at most one simulation, without CTAs recorded, for each change in ``wavesim.changes``, and
-    one more, under the ideal dispatcher, for each that shares out work another way. Bandwidths are
-    not tried where all that was moved takes under a per cent of the time. Only what helps is told
-    with its gain. A change that could give back two accounts is told with the larger: its gain is
-    there once. The run itself is not touched.
+    one more, ``run.ideal``, for all that share out work another way. Bandwidths are not tried where
+    all that was moved takes under a per cent of the time. Only what helps is told with its gain. A
+    change that could give back two accounts is told with the larger: its gain is there once. The
+    run itself is not touched.
     """
     told: dict[Callable[[Run], Change | None], _Outcome | None] = {}
     findings = []
@@ -169,19 +169,24 @@ def _outcome(run: Run, make: Callable[[Run], Change | None], account: str) -> _O
         change = make(run)
         if change is None:
             return None
-        changed = simulate(
-            change.device or run.device,
-            change.program,
-            seed=run.seed,
-            detail="kernels",
-            dispatcher=change.dispatcher,
-            first_sms=run.first_sms if change.dispatcher == "hardware" else (),
-            issue=run.issue,
-        )
+        gain_ns = run.makespan_ns - _changed(run, change).makespan_ns
     except (InvalidInput, Deadlock):
         return None
-    gain_ns = run.makespan_ns - changed.makespan_ns
     return _Outcome(change, account, gain_ns, gain_ns >= NO_DIFFERENCE * run.makespan_ns)
+
+
+def _changed(run: Run, change: Change) -> Run:
+    if change.dispatcher == "ideal" and change.program is run.program and change.device is None:
+        return run.ideal  # which changes that share out work have asked for, or will
+    return simulate(
+        change.device or run.device,
+        change.program,
+        seed=run.seed,
+        detail="kernels",
+        dispatcher=change.dispatcher,
+        first_sms=run.first_sms if change.dispatcher == "hardware" else (),
+        issue=run.issue,
+    )
 
 
 def _finding(

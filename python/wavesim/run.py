@@ -197,6 +197,26 @@ class Run:
 
         return busy(self)
 
+    @cached_property
+    def ideal(self) -> Run:
+        """The same program, seed and device where placing CTAs costs nothing; kernels only.
+
+        What dispatch costs is ``run.makespan_ns - run.ideal.makespan_ns``. A run under the ideal
+        dispatcher is its own.
+        """
+        from wavesim.simulate import simulate  # noqa: PLC0415 (it imports this module)
+
+        if self.dispatcher == "ideal":
+            return self
+        return simulate(
+            self.device,
+            self.program,
+            seed=self.seed,
+            detail="kernels",
+            dispatcher="ideal",
+            issue=self.issue,
+        )
+
     def timeline(self, bins: int = 200) -> pl.DataFrame:
         """Where slot time went, over time.
 

@@ -125,6 +125,17 @@ def test_a_run_is_immutable_and_its_frames_are_made_once(run):
     assert run.ctas is run.ctas
 
 
+def test_a_run_without_dispatch_is_simulated_once_and_is_its_own(h200):
+    work = Duration.lognormal(900, 0.5)
+    run = wavesim.simulate(h200, Kernel(4_000, work=work), seed=3, first_sms=(5,))
+    free = wavesim.simulate(h200, run.program, seed=3, dispatcher="ideal")
+    assert run.ideal == free
+    assert run.ideal.detail == "kernels"
+    assert run.ideal.makespan_ns < run.makespan_ns
+    assert run.ideal is run.ideal
+    assert free.ideal is free
+
+
 def test_runs_are_equal_when_all_their_ctas_are(run, h200):
     again = wavesim.simulate(h200, run.program, seed=5)
     assert again == run

@@ -1,6 +1,7 @@
 """The diagnosis: each figure is another simulation, and each change is what it says."""
 
 import re
+import sys
 from typing import Any
 
 import polars as pl
@@ -219,6 +220,24 @@ def test_every_gain_that_is_told_is_one() -> None:
 
 
 GRAPH = Graph([kernel(4, ns=900), kernel(400, ns=900)])
+
+
+def test_what_several_changes_need_of_the_ideal_dispatcher_is_simulated_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = wavesim.simulate("h200", kernel(2_500, ns=2_000), detail="kernels")
+    asked: list[str] = []
+
+    def counted(*values: Any, **options: Any) -> wavesim.Run:
+        asked.append(options["dispatcher"])
+        return wavesim.simulate(*values, **options)
+
+    for module in ("wavesim.simulate", "wavesim.diagnose"):
+        monkeypatch.setattr(sys.modules[module], "simulate", counted)
+    told = str(diagnose(run))
+    assert "With a dispatcher that costs nothing it takes" in told
+    assert "in whole waves of equal CTAs it takes" in told
+    assert asked.count("ideal") == 1
 
 
 def test_a_change_that_the_device_refuses_is_left_out() -> None:

@@ -12,7 +12,6 @@ import polars as pl
 from wavesim.changes.change import Change
 from wavesim.devices import Device, Occupancy, occupancy
 from wavesim.durations import AnyDuration, Constant, PerCta
-from wavesim.simulate import simulate
 from wavesim.workload import (
     Copy,
     Duration,
@@ -121,21 +120,13 @@ def whole_waves(run: Run) -> Change | None:
         grid = math.ceil(kernel.ctas / slots) * slots
         return kernel.edited(grid=grid, work=Duration.constant(ns=work_ns / grid))
 
-    program = _with_kernels(run, whole)
     # One that fits at once has no last wave: what it lacks is CTAs.
     at_once = bool((run.kernels["waves"] < 1).all())
-    return (
-        None
-        if program is None
-        else Change(
-            "the same work in as many equal CTAs as there are slots"
-            if at_once
-            else "the same work in whole waves of equal CTAs",
-            program,
-            run.dispatcher,
-            "the work can be split so at no cost",
-        )
-    )
+    how = "as many equal CTAs as there are slots" if at_once else "whole waves of equal CTAs"
+    return _with_kernels(run, whole, f"the same work in {how}", _SPLIT)
+
+
+_SPLIT = "the work can be split so at no cost"
 
 
 def _works_ns(run: Run) -> Callable[[Kernel], float]:
@@ -146,11 +137,8 @@ def _works_ns(run: Run) -> Callable[[Kernel], float]:
 
     @cache
     def of_all() -> dict[Kernel, float]:
-        free = simulate(
-            run.device, run.program, seed=run.seed, detail="kernels", dispatcher="ideal"
-        )
         slot_ns = pl.col("duration_ns") * pl.col("residency") * run.device.sms
-        worked = free.kernels.select(
+        worked = run.ideal.kernels.select(
             (pl.col("utilization") * slot_ns - pl.col("sync_ns")).alias("ns")
         )
         works: dict[Kernel, list[float]] = {}
@@ -185,18 +173,8 @@ def even_rounds(run: Run) -> Change | None:
         round_ns = works_ns(kernel) / (kernel.ctas * work.rounds)
         return kernel.edited(work=work.edited(duration=Duration.constant(ns=round_ns)))
 
-    program = _with_kernels(run, even)
-    return (
-        None
-        if program is None
-        else Change(
-            "the same work between grid barriers in equal parts",
-            program,
-            run.dispatcher,
-            "the work can be split so at no cost",
-            limit="uneven work between grid barriers",
-        )
-    )
+    words = "the same work between grid barriers in equal parts"
+    return _with_kernels(run, even, words, _SPLIT, limit="uneven work between grid barriers")
 
 
 def persistent(run: Run) -> Change | None:
@@ -215,12 +193,7 @@ def persistent(run: Run) -> Change | None:
             return None
         return kernel.edited(grid=slots, work=Persistent(kernel.ctas, duration), last_warp_cycles=0)
 
-    program = _with_kernels(run, as_persistent)
-    return (
-        None
-        if program is None
-        else Change("persistent kernels of a CTA a slot", program, run.dispatcher)
-    )
+    return _with_kernels(run, as_persistent, "persistent kernels of a CTA a slot")
 
 
 def one_counter(run: Run) -> Change | None:
@@ -232,12 +205,7 @@ def one_counter(run: Run) -> Change | None:
             return None
         return kernel.edited(work=work.edited(schedule="atomic"))
 
-    program = _with_kernels(run, dynamic)
-    return (
-        None
-        if program is None
-        else Change("tasks taken from one atomic counter", program, run.dispatcher)
-    )
+    return _with_kernels(run, dynamic, "tasks taken from one atomic counter")
 
 
 def one_more_resident(run: Run) -> Change | None:
@@ -246,17 +214,8 @@ def one_more_resident(run: Run) -> Change | None:
     def smaller(kernel: Kernel, residency: int) -> Kernel | None:
         return _one_more(kernel, run.device, residency)
 
-    program = _with_kernels(run, smaller)
-    return (
-        None
-        if program is None
-        else Change(
-            "registers and shared memory cut until an SM holds one CTA more",
-            program,
-            run.dispatcher,
-            "a CTA takes no longer for it",
-        )
-    )
+    words = "registers and shared memory cut until an SM holds one CTA more"
+    return _with_kernels(run, smaller, words, "a CTA takes no longer for it")
 
 
 def _occupancy(kernel: Kernel, device: Device, registers: int, shared_memory: int) -> Occupancy:
@@ -326,17 +285,7 @@ def no_clusters(run: Run) -> Change | None:
     def single(kernel: Kernel, _: int) -> Kernel | None:
         return kernel.edited(cluster=1) if kernel.cluster > 1 else None
 
-    program = _with_kernels(run, single)
-    return (
-        None
-        if program is None
-        else Change(
-            "no clusters",
-            program,
-            run.dispatcher,
-            "the CTAs of a cluster do not need each other",
-        )
-    )
+    return _with_kernels(run, single, "no clusters", "the CTAs of a cluster do not need each other")
 
 
 def no_order(run: Run) -> Change | None:
@@ -375,10 +324,16 @@ _FIRST_FREE = 1_000_000
 """Streams of :func:`no_order` are numbered from here on, apart from the program's own."""
 
 
-def _with_kernels(run: Run, change: Callable[[Kernel, int], Kernel | None]) -> Program | None:
+def _with_kernels(
+    run: Run,
+    change: Callable[[Kernel, int], Kernel | None],
+    words: str,
+    assuming: str = "",
+    limit: str = "",
+) -> Change | None:
     """The run's program with changed kernels; None if none changes.
 
-    ``change`` gets a kernel and its residency.
+    ``change`` gets a kernel and its residency. The rest is as in :class:`Change`.
     """
     launched = (launch.kernel for launch in run.program.launches())
     residency: dict[Kernel, int] = dict(zip(launched, run.kernels["residency"], strict=True))
@@ -389,7 +344,8 @@ def _with_kernels(run: Run, change: Callable[[Kernel, int], Kernel | None]) -> P
             new[kernel] = made
     if not new:
         return None
-    return run.program.edited(items=[_replaced(item, new) for item in run.program.items])
+    program = run.program.edited(items=[_replaced(item, new) for item in run.program.items])
+    return Change(words, program, run.dispatcher, assuming, limit=limit)
 
 
 def _replaced(item: Node | Graph, new: Mapping[Kernel, Kernel]) -> Node | Graph:
