@@ -34,10 +34,10 @@ def busy(run: Run) -> pl.DataFrame:
     """Split the ledger's ``busy`` by what its CTAs did, in the columns of ``BUSY``.
 
     Warp programs are split by the states of their warps (``run.warps``). A tiled product is at
-    ``issue`` for as much of the time as the tensor cores of its SMs work, a streaming kernel for as
-    much as their FP32 lanes do, and both wait for memory else. Memory work is ``memory``; work
-    whose time is given says no more than that it is busy. What CTAs of any of these wait at
-    counters, grid barriers and flags, or for the kernel ahead, is ``sync``.
+    ``issue`` for as much of the time as the tensor cores of its SMs work, at the mean clock of the
+    GPCs, a streaming kernel for as much as their FP32 lanes do, and both wait for memory else.
+    Memory work is ``memory``; work whose time is given says no more than that it is busy. What CTAs
+    of any of these wait at counters, grid barriers and flags, or for the kernel ahead, is ``sync``.
     """
     warps = run.warps.group_by("kernel", "kind").agg(pl.col("share").sum())
     states: dict[int, dict[str, float]] = {}
