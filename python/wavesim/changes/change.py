@@ -10,7 +10,7 @@ from wavesim.devices import Device
 from wavesim.warps import Loop, Warps
 from wavesim.workload import Persistent, Program
 
-__all__ = ["WORTH_SIMULATING", "Change", "has"]
+__all__ = ["WORTH_SIMULATING", "Change", "does", "has"]
 
 
 WORTH_SIMULATING = 0.01
@@ -36,18 +36,19 @@ class Change:
 
 
 def has(program: Program, kinds: type | UnionType) -> bool:
-    """Whether a kernel's work is of these kinds, or a program of its warps has such segments.
+    """Whether a kernel's work is of these kinds; see :func:`does`."""
+    return any(does(launch.kernel.work, kinds) for launch in program.launches())
 
-    A persistent kernel with a static schedule is none: its CTAs ask nobody for tasks.
+
+def does(work: object, kinds: type | UnionType) -> bool:
+    """Whether work is of these kinds, or a program of its warps has such segments.
+
+    A persistent kernel with a static schedule is of none: its CTAs ask nobody for tasks.
     """
-    return any(_is(launch.kernel.work, kinds) for launch in program.launches())
-
-
-def _is(work: object, kinds: type | UnionType) -> bool:
     if isinstance(work, Persistent) and work.schedule == "static":
         return False
     if isinstance(work, kinds):
         return True
     if isinstance(work, Warps):
-        return any(_is(segment, kinds) for program in work.programs for segment in program)
-    return isinstance(work, Loop) and any(_is(segment, kinds) for segment in work.body)
+        return any(does(segment, kinds) for program in work.programs for segment in program)
+    return isinstance(work, Loop) and any(does(segment, kinds) for segment in work.body)

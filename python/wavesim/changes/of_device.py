@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import UnionType
 from typing import TYPE_CHECKING
 
-from wavesim.changes.change import WORTH_SIMULATING, Change, has
+from wavesim.changes.change import WORTH_SIMULATING, Change, does, has
 from wavesim.text import all_of
 from wavesim.warps import Arithmetic, Load, Store, Tensor
 from wavesim.workload import Access, Chain, GridSync, Persistent, Streaming, Tiles
@@ -101,10 +102,12 @@ def faster_arithmetic(run: Run) -> Change | None:
 
 
 def more_lanes(run: Run) -> Change | None:
-    """Double the FP32 lanes of an SM."""
-    return _on_device(
-        run, "twice the FP32 lanes", "arithmetic", {"limits.fp32_lanes": 2.0}, Streaming
-    )
+    """Double the FP32 lanes of an SM, if some kernel has anything to do on them."""
+    works = (launch.kernel.work for launch in run.program.launches())
+    if not any(isinstance(work, Streaming) and work.operations for work in works):
+        return None
+    numbers = {"limits.fp32_lanes": 2.0}
+    return _on_device(run, "twice the FP32 lanes", "arithmetic", numbers, Streaming)
 
 
 def cheaper_sync(run: Run) -> Change | None:
@@ -130,8 +133,11 @@ def _on_device(
     factors: Mapping[str, float],
     work: type | UnionType = Access | Tiles | Streaming | Load | Store,
 ) -> Change | None:
-    """The same program on a device whose numbers are multiplied, if it has such work."""
-    if not has(run.program, work):
+    """The same program on a device whose numbers are multiplied.
+
+    None if launches with such work last too short for it to be worth simulating.
+    """
+    if _lasting_ns(run, work) < WORTH_SIMULATING * run.makespan_ns:
         return None
     edits: dict[str, float] = {}
     for path, factor in factors.items():
@@ -141,3 +147,9 @@ def _on_device(
         edits[path] = max(round(value * factor), 1) if whole else value * factor
     device = run.device.edited(edits)
     return Change(words, run.program, run.dispatcher, device=device, limit=limit)
+
+
+def _lasting_ns(run: Run, kinds: type | UnionType) -> float:
+    """For how long launches with such work run, added up: no change of it gives back more."""
+    lasting = zip(run.program.launches(), run.kernels["duration_ns"].to_list(), strict=True)
+    return math.fsum(ns for launch, ns in lasting if does(launch.kernel.work, kinds))
