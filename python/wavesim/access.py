@@ -9,7 +9,7 @@ from pydantic import Field
 from wavesim.durations import Time
 from wavesim.errors import InvalidInput
 from wavesim.scalars import NUMBER, Truth
-from wavesim.spec import TAGS, Editable, Numbers, Spec
+from wavesim.spec import KINDS, Editable, Numbers, Spec
 from wavesim.tiles import Order, TileNumbers, raster
 
 if TYPE_CHECKING:
@@ -163,6 +163,7 @@ class Chase(Editable, Spec):
 Pattern = Annotated[
     Streamed | Reuse | Panels | Attention | Strided | Random | Listed | Broadcast | Chase,
     Field(discriminator="kind"),
+    KINDS,
 ]
 """Which bytes of a buffer a CTA moves; in files told by ``kind``."""
 
@@ -318,7 +319,3 @@ class Access(Editable, Spec):
             if isinstance(pattern.order, TileNumbers) and len(pattern.order) != count:
                 why = f"one tile a CTA is needed, {count:,} in all (got {len(pattern.order):,})"
                 raise InvalidInput(f"pattern.order: {why}", "pattern.order", len(pattern.order))
-
-
-TAGS.update(("access", "streamed", "reuse", "panels", "attention", "strided"))
-TAGS.update(("random", "listed", "broadcast", "chase"))

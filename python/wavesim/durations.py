@@ -16,8 +16,8 @@ from pydantic import Field, model_validator
 from wavesim.errors import InvalidInput
 from wavesim.scalars import NUMBER
 from wavesim.spec import (
+    KINDS,
     LONGEST_NS,
-    TAGS,
     Editable,
     Numbers,
     Spec,
@@ -268,13 +268,10 @@ class Function(Duration):
         return PerCta(**{unit: values})
 
 
-TAGS.update(
-    ("constant", "uniform", "normal", "lognormal", "exponential", "bimodal", "per_cta", "function")
-)
-
 AnyDuration = Annotated[
     Constant | Uniform | Normal | LogNormal | Exponential | Bimodal | PerCta | Function,
     Field(discriminator="kind"),
+    KINDS,
 ]
 """Any kind of duration; in files told by ``kind``."""
 

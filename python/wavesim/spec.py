@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
 
 import polars as pl
 from pydantic import (
@@ -25,7 +25,7 @@ from wavesim.text import any_of, meant
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["LIST", "LONGEST_NS", "CtaNumbers", "Editable", "Numbers", "Spec"]
+__all__ = ["KINDS", "LIST", "LONGEST_NS", "CtaNumbers", "Editable", "Numbers", "Spec"]
 
 LONGEST_NS = 4.32e15
 """The longest time there is, in nanoseconds (50 days) and in cycles: sums of two never overflow."""
@@ -122,17 +122,7 @@ def as_invalid_input(error: ValidationError) -> InvalidInput:
         return InvalidInput(f"{path}: {cause}" if path else str(cause), path, value)
     if first["type"] == "missing":
         return InvalidInput(f"{path}: is needed", path, None)
-    if first["type"].startswith("union_tag"):
-        if first["type"] == "union_tag_not_found" and isinstance(value, Mapping):
-            for name in get_close_matches("kind", map(str, value), n=1):
-                why = f"{name}: no such field; did you mean kind?"
-                return InvalidInput(f"{path}.{why}" if path else why, f"{path}.{name}", value[name])
-        path = f"{path}.kind" if path else "kind"
-        value = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", value)
-        offered = first.get("ctx", {}).get("expected_tags", "").replace("'", "").split(", ")
-        kinds = [kind for kind in offered if kind and kind != _ONLY_IN_PYTHON]
-        why = f"must be {any_of(kinds)}" if kinds else "is needed: it says which fields there are"
-    elif first["type"] == "literal_error":
+    if first["type"] == "literal_error":
         why = why.replace("'", "")
     why = _lowered(why).replace("input should", "must")
     for words, plain in _PLAIN:
@@ -148,9 +138,6 @@ def within(path: str, error: InvalidInput) -> InvalidInput:
     at = f"{path}{dot}{field}"
     return InvalidInput(f"{at}: {why}", at, error.value)
 
-
-_ONLY_IN_PYTHON = "function"
-"""A kind that no file can have, among those that it can."""
 
 _PLAIN = (
     ("valid dictionary or object to extract fields from", "spec or its fields"),
@@ -178,7 +165,56 @@ def _lowered(sentence: str) -> str:
 
 
 TAGS: set[str] = set()
-"""Kinds of tagged unions: pydantic puts them into its locations, and no caller wrote them there."""
+"""All kinds of specs: pydantic puts them into its locations, and no caller wrote them there."""
+
+
+class _Kinds:
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        kinds = frozenset(_kinds_of(source))
+        TAGS.update(kinds)
+        offered = any_of(kind for kind in _kinds_of(source) if kind != _ONLY_IN_PYTHON)
+
+        def checked(value: Any) -> Any:
+            if isinstance(value, Mapping):
+                _check_kind(value, kinds, offered)
+            elif not isinstance(value, Spec) or getattr(value, "kind", None) not in kinds:
+                why = f"must be a spec or its fields, of the kind {offered}"
+                raise InvalidInput(f"{why} (got {shown(value)})", None, value)
+            return value
+
+        return core_schema.no_info_before_validator_function(checked, handler(source))
+
+
+KINDS = _Kinds()
+"""In the annotation of a union of specs told by ``kind``: says of another one which there are."""
+
+
+def _kinds_of(union: Any) -> Iterator[str]:
+    if isinstance(union, type) and issubclass(union, Spec):
+        yield union.model_fields["kind"].default
+    else:
+        # Of an annotated union the first is the union, and what follows has no parts.
+        for part in get_args(union):
+            yield from _kinds_of(part)
+
+
+def _check_kind(fields: Mapping[Any, Any], kinds: frozenset[str], offered: str) -> None:
+    if "kind" not in fields:
+        for name in get_close_matches("kind", map(str, fields), n=1):
+            why = f"{name}: no such field; did you mean kind?"
+            raise InvalidInput(why, name, fields[name])
+        raise InvalidInput(f"kind: is needed: {offered}", "kind", None)
+    kind = fields["kind"]
+    if not isinstance(kind, str) or kind not in kinds:
+        near = get_close_matches(str(kind), kinds - {_ONLY_IN_PYTHON}, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InvalidInput(f"kind: must be {offered}{hint} (got {shown(kind)})", "kind", kind)
+
+
+_ONLY_IN_PYTHON = "function"
+"""A kind that no file can have, among those that it can."""
 
 
 _OF_UNIONS = ("constrained-", "function-", "tuple[")

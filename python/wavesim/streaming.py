@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from wavesim.durations import Time
 from wavesim.errors import InvalidInput
 from wavesim.scalars import NUMBER
-from wavesim.spec import TAGS, Editable, Spec
+from wavesim.spec import Editable, Spec
 
 __all__ = ["Array", "Streaming"]
 
@@ -116,6 +116,3 @@ class Streaming(Editable, Spec):
     def bytes_out(self) -> int:
         """The bytes that the whole grid stores, without its CTAs' results."""
         return self.elements * sum(array.bytes for array in self.outputs)
-
-
-TAGS.add("streaming")

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 from wavesim.durations import Time
 from wavesim.errors import InvalidInput
 from wavesim.scalars import NUMBER
-from wavesim.spec import TAGS, Editable, Numbers, Spec
+from wavesim.spec import Editable, Numbers, Spec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -167,6 +167,3 @@ class Tiles(Editable, Spec):
             why = f"one place a tile is needed, {rows * columns:,} in all"
             got = len(self.order)
             raise InvalidInput(f"order: {why} (got {got:,})", "order", got)
-
-
-TAGS.add("tiles")

@@ -11,7 +11,7 @@ from wavesim.access import Access
 from wavesim.durations import Time
 from wavesim.errors import InvalidInput
 from wavesim.scalars import NUMBER, Truth
-from wavesim.spec import LIST, TAGS, Editable, Numbers, Spec, within
+from wavesim.spec import KINDS, LIST, Editable, Numbers, Spec, within
 
 __all__ = [
     "Arithmetic",
@@ -225,6 +225,7 @@ class Loop(Editable, Spec):
 Segment: TypeAlias = Annotated[
     Arithmetic | Tensor | Shared | Load | Store | Await | Barrier | Branch | Loop,
     Field(discriminator="kind"),
+    KINDS,
 ]
 """What a warp does next; in files told by ``kind``."""
 
@@ -337,9 +338,3 @@ class Warps(Editable, Spec):
 
 
 Loop.model_rebuild()
-TAGS.update(
-    (
-        *("warp_programs", "arithmetic", "tensor", "shared", "load", "store"),
-        *("await", "barrier", "branch", "loop"),
-    )
-)

@@ -19,7 +19,7 @@ from wavesim.devices import device as catalogue_device
 from wavesim.durations import AnyDuration, Duration, PerCta, Time, for_count
 from wavesim.errors import InvalidInput
 from wavesim.scalars import KEY, NUMBER, Truth, is_truth
-from wavesim.spec import LIST, TAGS, CtaNumbers, Editable, Spec, within
+from wavesim.spec import KINDS, LIST, CtaNumbers, Editable, Spec, within
 from wavesim.streaming import Streaming
 from wavesim.tiles import Tiles
 from wavesim.warps import Warps
@@ -208,6 +208,7 @@ class Measured(Editable, Spec):
 Work = Annotated[
     AnyDuration | Persistent | GridSync | Chain | Access | Tiles | Streaming | Warps | Measured,
     Field(discriminator="kind"),
+    KINDS,
 ]
 """What the CTAs of a kernel do; in files told by ``kind``."""
 
@@ -405,7 +406,7 @@ class Graph(Editable, Spec):
     items: Annotated[
         tuple[
             Annotated[
-                Annotated[Launch | Record | Wait | Copy, Field(discriminator="kind")],
+                Annotated[Launch | Record | Wait | Copy, Field(discriminator="kind"), KINDS],
                 BeforeValidator(_launched),
             ],
             ...,
@@ -426,7 +427,7 @@ class Graph(Editable, Spec):
 
 
 Item = Annotated[
-    Annotated[Launch | Record | Wait | Copy | Graph, Field(discriminator="kind")],
+    Annotated[Launch | Record | Wait | Copy | Graph, Field(discriminator="kind"), KINDS],
     BeforeValidator(_launched),
 ]
 """One thing that the host issues; in files told by ``kind``."""
@@ -484,11 +485,6 @@ class Program(Editable, Spec):
         streams = {item.stream for item in self.items}
         launches = sum(1 for _ in self.launches())
         return f"Program({len(self.items)} items, {launches} launches, {len(streams)} streams)"
-
-
-TAGS.update(
-    ("persistent", "grid_sync", "chain", "measured", "launch", "record", "wait", "copy", "graph")
-)
 
 
 def work_of(kernel: Kernel) -> str:

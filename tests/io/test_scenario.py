@@ -193,6 +193,7 @@ def test_parts_of_a_chain_can_have_their_times_in_a_file(tmp_path: Path) -> None
         ("program = [{ graph = [{ graph = [] }] }]", "program[0].graph[0].graph", "holds no graph"),
         ("[streams]\nfirst = {}", "streams.first", "a stream's name is its number"),
         ("[kernels.k2]\ngrid = 1", "kernels.k2.work", "is needed"),
+        ("[kernels.k2]\ngrid = 1\nwork = []", "kernels.k2.work", "persistent, grid_sync"),
         ("[kernels.k2]\ngrid = 1\nwrk = {}", "kernels.k2.wrk", "did you mean work?"),
         ("program = [{ lanch = 'k' }]", "program[0].lanch", "did you mean launch?"),
         ("program = []", "program", "at least one item"),
@@ -262,9 +263,26 @@ def test_a_fault_of_work_is_named_by_its_path(
     assert str(error).startswith(f"{field}: ")
 
 
+@pytest.mark.parametrize(
+    ("work", "field"),
+    [
+        ('"gemm"', "kernels.k.work"),
+        ("{ ns = 1 }", "kernels.k.work.kind"),
+        ('{ kind = "gemm" }', "kernels.k.work.kind"),
+        ("{ kind = 3 }", "kernels.k.work.kind"),
+    ],
+)
+def test_where_the_kind_is_not_told_the_kinds_are(tmp_path: Path, work: str, field: str) -> None:
+    error = fault(tmp_path, KERNEL.replace('{ kind = "constant", ns = 1_000 }', work))
+    assert error.field == field
+    assert "constant, uniform," in str(error)
+    assert "streaming, warp_programs or measured" in str(error)
+
+
 def test_the_kinds_offered_are_those_that_a_file_can_have(tmp_path: Path) -> None:
     error = fault(tmp_path, KERNEL.replace("constant", "konstant"))
     assert "per_cta, persistent" in str(error)
+    assert "; did you mean constant? (got 'konstant')" in str(error)
     task = KERNEL.replace("constant", "persistent").replace(
         "ns =", 'duration = { kind = "x" }, tasks ='
     )

@@ -55,7 +55,7 @@ def test_a_fault_in_a_program_is_told_with_its_path(make, field):
         (lambda: Launch(5), "kernel: must be a spec (Kernel) or its fields (got 5)"),
         (lambda: Program([KERNEL], streams=[1]), "streams: must be a mapping (got [1])"),
         (lambda: Program([KERNEL], streams={"a": Stream()}), "must be a whole number (got 'a')"),
-        (lambda: Graph([Graph([KERNEL])]), "wait or copy (got 'graph')"),
+        (lambda: Graph([Graph([KERNEL])]), "wait or copy (got Graph("),
     ],
 )
 def test_what_stands_where_something_else_belongs_is_told_in_plain_words(make, text):

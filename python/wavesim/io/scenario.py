@@ -292,8 +292,10 @@ def _launches(table: Table, rest: Table, kernels: Mapping[str, Kernel]) -> list[
 
 def _kernel(name: str, table: Table, folder: Path) -> Kernel:
     table.keys_from(Kernel.model_fields)
-    work = _with_file(table.table("work"), folder)
-    return table.spec(Kernel, **{"name": name, **table.values, "work": work})
+    fields = {"name": name, **table.values}
+    if isinstance(fields.get("work"), dict):
+        fields["work"] = _with_file(table.table("work"), folder)
+    return table.spec(Kernel, **fields)
 
 
 def _with_file(table: Table, folder: Path) -> dict[str, object]:
