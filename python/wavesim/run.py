@@ -260,7 +260,7 @@ class Run:
         return Plots(self)
 
     def to_perfetto(self, path: str | PathLike[str]) -> None:
-        """Write a trace for ui.perfetto.dev, one track a slot; gzipped if ``path`` ends in .gz.
+        """Write a trace for ui.perfetto.dev, one track a slot: ``.json``, or ``.gz``, gzipped.
 
         Raises:
             WavesimError: the file cannot be written.
@@ -270,7 +270,7 @@ class Run:
         write_run(self, path)
 
     def report(self, path: str | PathLike[str]) -> None:
-        """Write a report: one HTML file that needs nothing else.
+        """Write a report: one ``.html`` file that needs nothing else.
 
         Raises:
             WavesimError: the file cannot be written.

@@ -227,6 +227,10 @@ def test_validate_prints_the_errors_by_family(
         (["run", "{scenario}", "--seed", "1.5"], "--seed: must be a whole number (got 1.5)"),
         (["analyze", "{trace}", "--gpu", "0.5"], "--gpu: must be a whole number (got 0.5)"),
         (["validate", "{folder}"], "has none of the tables"),
+        (["validate", "{folder}", "--table", "t.xlsx"], "t.xlsx: its name must end in .parquet, "),
+        (["run", "{scenario}", "--report", "r.pdf"], "r.pdf: its name must end in .html or .htm"),
+        (["analyze", "{trace}", "--perfetto", "/dev/stdout"], "must end in .json or .gz"),
+        (["run", "{scenario}", "--perfetto", "no/such/t.json"], "there is no folder no/such"),
     ],
 )
 def test_what_a_user_can_put_right_is_one_line_and_code_2(

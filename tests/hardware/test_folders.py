@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from wavesim.errors import InvalidInput, UnsupportedFile, WavesimError
+from wavesim.io.formats import write_frame
 from wavesim.validate import ROWS, validate
 
 FEW = ["spin", "spoiler", "cluster", "two_kernels", "launch_graph_pdl", "persistent_atomic"]
@@ -179,6 +180,9 @@ def test_the_table_has_each_row_with_its_inputs(folder_of, runs, tmp_path):
     result = validate(folder_of(some_of(runs)), table=path)
     table = pl.read_parquet(path)
     assert table.equals(result.rows)
+    for name, read in (("t.csv", pl.read_csv), ("t.json", pl.read_json), ("T.CSV", pl.read_csv)):
+        write_frame(result.rows, tmp_path / name)
+        assert read(tmp_path / name, schema=ROWS).equals(result.rows), name
     assert dict(table.schema) == ROWS
     inputs = json.loads(table.filter(family="spin")["parameters"][0])
     assert {"grid", "block", "cycles"} <= inputs.keys()
@@ -235,6 +239,13 @@ def test_columns_of_the_wrong_kind_are_refused(folder_of):
         validate(folder_of(row.with_columns(run=pl.lit("first"))))
 
 
-def test_a_table_that_cannot_be_written_is_an_error(folder_of, runs, tmp_path):
-    with pytest.raises(WavesimError, match="cannot be written"):
-        validate(folder_of(some_of(runs, 1)), table=tmp_path / "no/such/folder/t.parquet")
+def test_a_table_that_cannot_be_written_is_refused_before_anything_is_simulated(
+    folder_of, runs, tmp_path, monkeypatch
+):
+    def never(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("wavesim.validate._predict_all", never)
+    for name in ("no/such/folder/t.parquet", "t.xlsx"):
+        with pytest.raises(WavesimError, match=rf"cannot write .*{name}: "):
+            validate(folder_of(some_of(runs, 1)), table=tmp_path / name)

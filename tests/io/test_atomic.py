@@ -10,6 +10,8 @@ from wavesim.errors import WavesimError
 from wavesim.io import atomic
 from wavesim.io.atomic import atomic_file, atomic_folder
 
+JSON = (".json",)
+
 
 def anything(_: Path) -> bool:
     return True
@@ -21,7 +23,7 @@ def names(folder: Path) -> list[str]:
 
 def test_a_file_appears_only_when_it_is_whole(tmp_path: Path) -> None:
     target = tmp_path / "out.json"
-    with atomic_file(target) as temporary:
+    with atomic_file(target, JSON) as temporary:
         temporary.write_text("half")
         assert not target.exists()
     assert target.read_text() == "half"
@@ -33,7 +35,7 @@ def test_an_exception_while_writing_leaves_the_old_file_and_nothing_beside_it(
 ) -> None:
     target = tmp_path / "out.json"
     target.write_text("old")
-    with pytest.raises(ZeroDivisionError), atomic_file(target) as temporary:
+    with pytest.raises(ZeroDivisionError), atomic_file(target, JSON) as temporary:
         temporary.write_text("half" * (1 // 0))
     assert target.read_text() == "old"
     assert names(tmp_path) == ["out.json"]
@@ -51,7 +53,7 @@ def test_a_full_disk_leaves_the_old_file_and_the_error_names_the_path(
     monkeypatch.setattr(atomic.os, "fsync", full)
     with (
         pytest.raises(WavesimError, match=rf"{target}.*No space left"),
-        atomic_file(target) as temporary,
+        atomic_file(target, JSON) as temporary,
     ):
         temporary.write_text("new")
     assert target.read_text() == "old"
@@ -60,15 +62,30 @@ def test_a_full_disk_leaves_the_old_file_and_the_error_names_the_path(
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     target = tmp_path / "nowhere" / "out.json"
-    with pytest.raises(WavesimError, match=rf"{target}: No such file"), atomic_file(target):
+    with (
+        pytest.raises(WavesimError, match=f"{target}: there is no folder {target.parent}"),
+        atomic_file(target, JSON),
+    ):
         pass
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out", "json", ".json", "out.json.zip"])
+def test_a_file_of_another_format_is_refused_and_told_which_there_are(
+    tmp_path: Path, name: str
+) -> None:
+    with (
+        pytest.raises(WavesimError, match=rf"{name}: its name must end in \.json or \.gz"),
+        atomic_file(tmp_path / name, [".json", ".gz"]),
+    ):
+        pass
+    assert names(tmp_path) == []
 
 
 def test_a_file_gets_the_usual_mode_not_the_temporary_one(tmp_path: Path) -> None:
     target = tmp_path / "out.json"
     old = os.umask(0o022)
     try:
-        with atomic_file(target) as temporary:
+        with atomic_file(target, JSON) as temporary:
             temporary.write_text("x")
     finally:
         os.umask(old)

@@ -22,6 +22,8 @@ from wavesim.cli.output import (
     wrote,
 )
 from wavesim.errors import InvalidInput
+from wavesim.io.atomic import check_file
+from wavesim.io.formats import PAGES, TRACES
 from wavesim.summary import KERNEL_HEADINGS, by_shape, rest_of
 from wavesim.text import counted, time_text
 
@@ -53,11 +55,11 @@ Json = Annotated[
     Parameter(name="--json", negative=(), show_default=False, help="Print JSON and nothing else."),
 ]
 ReportPath = Annotated[
-    Path | None, Parameter(name="--report", help="Write the report here: one HTML file.")
+    Path | None, Parameter(name="--report", help="Write the report here: one .html file.")
 ]
 PerfettoPath = Annotated[
     Path | None,
-    Parameter(name="--perfetto", help="Write a trace for Perfetto here; gzipped if named .gz."),
+    Parameter(name="--perfetto", help="Write a trace for Perfetto here: .json, or .gz, gzipped."),
 ]
 TOP = 20
 
@@ -84,6 +86,7 @@ def analyze(
 ) -> None:
     """Say where the GPU's time went in a profiler's trace, and what would change it."""
     _positive("--top", top)
+    _check_files(report, perfetto)
     with working(f"reading {trace.name}"):
         analysis = wavesim.analyze(wavesim.read(trace, keep_partial=keep_partial), device, gpu=gpu)
     with working(f"replaying {counted(analysis.kernels.height, 'kernel')}"):
@@ -134,6 +137,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Simulate the device and the program that a TOML file describes."""
+    _check_files(report, perfetto)
     described = wavesim.read_scenario(scenario)
     with working(f"simulating {scenario.name}"):
         result = described.simulate(seed=seed, detail=detail)
@@ -310,7 +314,8 @@ def validate(
         list[str] | None, Parameter(negative=(), help="Only this family; may be repeated.")
     ] = None,
     table: Annotated[
-        Path | None, Parameter(help="Write every row with its prediction here, as Parquet.")
+        Path | None,
+        Parameter(help="Write every row with its prediction here: .parquet, .csv or .json."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -343,3 +348,10 @@ def validate(
 def _positive(flag: str, value: int) -> None:
     if value < 1:
         raise InvalidInput(f"{flag}: must be at least 1 (got {value})", flag, value)
+
+
+def _check_files(report: Path | None, perfetto: Path | None) -> None:
+    """See that what is asked for can be written before anything is simulated."""
+    for path, suffixes in ((report, PAGES), (perfetto, TRACES)):
+        if path is not None:
+            check_file(path, suffixes)

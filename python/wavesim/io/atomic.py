@@ -6,29 +6,56 @@ target's name at the end. A full disk, a crash or an exception leaves what was t
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
 
 from wavesim.errors import WavesimError
+from wavesim.text import any_of
+
+
+def check_file(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
+    """See that a file of this name could be written, before anything is worked out for it.
+
+    Raises:
+        WavesimError: its name has none of these suffixes, it is a folder, or lies in none that can
+            be written in.
+    """
+    target = Path(path)
+    with _named_errors(target):
+        why = ""
+        if target.is_dir():
+            why = "it is a folder"
+        elif target.suffix.lower() not in suffixes:
+            why = f"its name must end in {any_of(suffixes)}"
+        elif not target.parent.is_dir():
+            why = f"there is no folder {target.parent}"
+        elif not os.access(target.parent, os.W_OK):
+            why = os.strerror(errno.EACCES)
+        if why:
+            raise WavesimError(f"cannot write {target}: {why}")
 
 
 @contextmanager
-def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_file(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Iterator[Path]:
     """Yield a temporary path to write to; at the end it becomes ``path``.
+
+    Args:
+        path: the file.
+        suffixes: what its name may end in: each stands for a format.
 
     Raises:
         WavesimError: the file cannot be written; names ``path``. An existing file stays as it was.
     """
     target = Path(path)
+    check_file(target, suffixes)
     with _named_errors(target):
-        if target.is_dir():
-            raise WavesimError(f"cannot write {target}: it is a folder")
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         os.close(handle)
         temporary = Path(name)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import polars as pl
 
 from wavesim.io.atomic import atomic_file
+from wavesim.io.formats import TRACES
 
 if TYPE_CHECKING:
     from wavesim.analyze import Analysis
@@ -53,7 +54,7 @@ _KERNEL_ARGS = (
 
 
 def write_run(run: Run, path: str | os.PathLike[str]) -> None:
-    """Write a run as Chrome JSON, gzipped if ``path`` ends in ``.gz``.
+    """Write a run as Chrome JSON: ``path`` ends in ``.json``, or in ``.gz`` to have it gzipped.
 
     A run of ``detail="kernels"`` has no CTAs: it gets the stream tracks only.
 
@@ -102,8 +103,8 @@ def write_analysis(analysis: Analysis, path: str | os.PathLike[str]) -> None:
 
 def _write(path: str | os.PathLike[str], parts: Iterable[Iterator[str]]) -> None:
     """Write the events of all parts, each a line of JSON without its comma, as one document."""
-    with atomic_file(path) as temporary, temporary.open("wb") as raw:
-        if Path(path).suffix == ".gz":
+    with atomic_file(path, TRACES) as temporary, temporary.open("wb") as raw:
+        if Path(path).suffix.lower() == ".gz":
             # No name and no time in the gzip header: the same run gives the same bytes.
             with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
                 _write_document(cast(BinaryIO, packed), parts)

@@ -23,7 +23,7 @@ def write_report(subject: Run | Analysis, path: str | os.PathLike[str]) -> None:
 
     Args:
         subject: a run (``wavesim.simulate``) or an analysis (``wavesim.analyze``).
-        path: the HTML file to write; an existing one is replaced only when the new one is whole.
+        path: the ``.html`` file; an existing one is replaced only when the new one is whole.
 
     Raises:
         WavesimError: the file cannot be written; names ``path``.

@@ -53,7 +53,7 @@ def _keep(name: str, text: str) -> None:
     try:
         folder = cache_folder()
         folder.mkdir(parents=True, exist_ok=True)
-        with atomic_file(folder / name) as temporary:
+        with atomic_file(folder / name, (".js",)) as temporary:
             temporary.write_text(text, encoding="utf-8")
     except (OSError, WavesimError, RuntimeError):
         pass

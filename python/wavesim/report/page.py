@@ -17,6 +17,7 @@ import jinja2
 import polars as pl
 
 from wavesim.io.atomic import atomic_file
+from wavesim.io.formats import PAGES
 from wavesim.report.javascript import charts_javascript
 from wavesim.text import shortened, value_text
 
@@ -79,7 +80,7 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> None:
         WavesimError: the file cannot be written; names ``path``. An existing file stays as it was.
     """
     html = render(page)
-    with atomic_file(path) as temporary:
+    with atomic_file(path, PAGES) as temporary:
         temporary.write_text(html, encoding="utf-8")
 
 

@@ -22,6 +22,8 @@ import polars as pl
 from wavesim.devices import Device
 from wavesim.devices import device as catalogue_device
 from wavesim.errors import InvalidInput, WavesimError
+from wavesim.io.atomic import check_file
+from wavesim.io.formats import FRAMES, write_frame
 from wavesim.text import any_of
 from wavesim.validate.families import FAMILIES, NOT_MODELLED
 from wavesim.validate.metric import MEASURES, Summary, error_of
@@ -91,7 +93,7 @@ def validate(
     Args:
         folder: has ``runs.parquet``, with any subset of its rows, and what belongs to it.
         families: the experiments and tables to look at; by default all of the folder.
-        table: where to write :attr:`Validation.rows`, as Parquet.
+        table: where to write :attr:`Validation.rows`: a ``.parquet``, ``.csv`` or ``.json`` file.
         progress: is called with the number of rows done and of all rows.
         device: what the measurements were made on.
 
@@ -100,6 +102,8 @@ def validate(
         InvalidInput: a family that the folder does not have.
         WavesimError: ``table`` cannot be written.
     """
+    if table is not None:
+        check_file(table, FRAMES)
     target = catalogue_device(device) if isinstance(device, str) else device
     tables = Tables(Path(folder))
     chosen = _chosen(tables, families)
@@ -131,7 +135,7 @@ def validate(
         ),
     )
     if table is not None:
-        _write(result.rows, Path(table))
+        write_frame(result.rows, table)
     return result
 
 
@@ -238,10 +242,3 @@ def _by_family(
             "skipped": pl.UInt32,
         },
     ).with_columns(pl.col("mape", "p90", "worst").fill_nan(None))
-
-
-def _write(rows: pl.DataFrame, path: Path) -> None:
-    try:
-        rows.write_parquet(path)
-    except OSError as error:
-        raise WavesimError(f"{path}: cannot be written: {error.strerror or error}") from error
