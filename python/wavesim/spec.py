@@ -157,6 +157,8 @@ _PLAIN = (
 def shown(value: object) -> str:
     """Show a value in an error: short, whatever it is."""
     text = repr(value)
+    if not isinstance(value, str):
+        text = " ".join(text.split())  # columns and arrays are shown in lines
     return text if len(text) <= 120 else f"{text[:100]}... ({type(value).__name__})"
 
 
@@ -262,10 +264,9 @@ class Numbers:
 
         if isinstance(values, Numbers):
             values = values.array
-        if isinstance(values, pl.Series):
-            values = values.to_numpy()
+        column = values if isinstance(values, pl.Series) else None
         try:
-            given = np.asarray(values)
+            given = np.asarray(values if column is None else column.to_numpy())
             if given.dtype.kind in "cbSU" or _has_look_alikes(values, given):
                 raise TypeError
             array = given.astype(np.float64, copy=False)
@@ -277,8 +278,10 @@ class Numbers:
         outside = ~((array >= self._least) & (array <= LONGEST_NS))
         if outside.any():
             at = int(outside.argmax())
-            why = f"[{at}]: {self._rule} (got {array[at]:g})"
-            raise InvalidInput(why, f"[{at}]", float(array[at]))
+            none = (given if column is None else column)[at] is None  # which is not a number here
+            got = "null" if none else f"{array[at]:g}"
+            value = None if none else float(array[at])
+            raise InvalidInput(f"[{at}]: {self._rule} (got {got})", f"[{at}]", value)
         self._array = array.view()
         self._array.flags.writeable = False
 

@@ -264,6 +264,35 @@ def test_a_fault_of_work_is_named_by_its_path(
 
 
 @pytest.mark.parametrize(
+    ("values", "fault_of"),
+    [
+        ("1\n\n3", "column[1]: a duration is a number from 0 to 4.32e+15 (got null)"),
+        ("1\nNA\n3", "column[1]: must be a number (got 'NA')"),
+        ("1\n2\nnan", "column[2]: must be a number (got 'nan')"),
+        ("1\n2\ninf", "column[2]: a duration is a number from 0 to 4.32e+15 (got inf)"),
+        ("", "column: must be a column of numbers; it holds String (got 'ns')"),
+    ],
+)
+def test_a_value_of_a_file_that_is_no_number_is_told_with_its_row(
+    tmp_path: Path, values: str, fault_of: str
+) -> None:
+    (tmp_path / "t.csv").write_text(f"ns\n{values}\n")
+    work = '{ kind = "per_cta", file = "t.csv", column = "ns" }'
+    text = KERNEL.replace("100", "3").replace('{ kind = "constant", ns = 1_000 }', work)
+    assert str(fault(tmp_path, text)) == f"kernels.k.work.{fault_of}"
+
+
+def test_a_file_of_times_is_named_by_itself_and_is_no_pattern(tmp_path: Path) -> None:
+    (tmp_path / "[t].csv").write_text("ns\n1\n2\n3\n")
+    (tmp_path / "t.csv").mkdir()
+    text = KERNEL.replace("100", "3").replace(
+        '{ kind = "constant", ns = 1_000 }', '{ kind = "per_cta", file = "[t].csv", column = "ns" }'
+    )
+    assert read(tmp_path, text).simulate().ctas.height == 3
+    assert "t.csv: it is a folder" in str(fault(tmp_path, text.replace("[t]", "t")))
+
+
+@pytest.mark.parametrize(
     ("work", "field"),
     [
         ('"gemm"', "kernels.k.work"),

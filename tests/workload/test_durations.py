@@ -83,6 +83,9 @@ def test_a_contiguous_array_is_read_where_it_lies():
     [
         ([1.0, -2.0], r"ns\[1\]: a duration is a number from 0 .*\(got -2\)"),
         ([math.nan], r"ns\[0\]: .*\(got nan\)"),
+        ([1.0, None], r"ns\[1\]: .*\(got null\)"),
+        (pl.Series([1, None]), r"ns\[1\]: .*\(got null\)"),
+        (pl.Series([None, 1.0]), r"ns\[0\]: .*\(got null\)"),
         (["soon"], r"ns: must be a list of numbers"),
         (5.0, r"ns: must be a list of numbers \(got 5.0\)"),
         ([[1.0], [2.0]], r"ns: must be a list of numbers \(got 2 dimensions\)"),

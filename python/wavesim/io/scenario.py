@@ -320,8 +320,11 @@ def _column(table: Table, folder: Path) -> Numbers:
     file = folder / table.need("file", str)
     if file.suffix not in (".parquet", ".csv"):
         fail(table.at("file"), str(file), "must end in .parquet or .csv")
+    read = pl.read_parquet if file.suffix == ".parquet" else pl.read_csv
     try:
-        frame = pl.read_parquet(file) if file.suffix == ".parquet" else pl.read_csv(file)
+        if file.is_dir():
+            raise IsADirectoryError("it is a folder")
+        frame = read(file, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         reason = str(error).splitlines()[0].removesuffix(f": {file}")
         raise InvalidInput(
@@ -331,6 +334,11 @@ def _column(table: Table, folder: Path) -> Numbers:
     if name not in frame.columns:
         fail(at, name, f"no such column; {file} has {', '.join(frame.columns)}")
     column = frame.get_column(name)
+    if column.dtype == pl.String:  # as a whole column of a CSV file is for one value of it
+        finite = column.cast(pl.Float64, strict=False).is_finite().fill_null(value=False)
+        if finite.any() and not finite.all():
+            row = finite.arg_min() or 0
+            fail(f"{at}[{row}]", column[row], "must be a number")
     if not column.dtype.is_numeric():
         fail(at, name, f"must be a column of numbers; it holds {column.dtype}")
     try:
