@@ -14,8 +14,7 @@ from typing import Protocol
 import polars as pl
 
 from wavesim._wavesim import RunRecords
-from wavesim.errors import InvalidInput
-from wavesim.scalars import whole
+from wavesim.scalars import whole_from
 
 __all__ = [
     "ACCOUNTS",
@@ -360,7 +359,4 @@ def _unless_empty(frame: pl.DataFrame) -> pl.DataFrame | None:
 
 def checked_bins(bins: int) -> int:
     """Give the number of bins of a timeline; raises InvalidInput unless it is 1 to 1,000,000."""
-    count = whole(bins)
-    if count is None or not 1 <= count <= 1_000_000:
-        raise InvalidInput(f"bins: must be from 1 to 1,000,000 (got {bins!r})", "bins", bins)
-    return count
+    return whole_from("bins", bins, 1, 1_000_000)

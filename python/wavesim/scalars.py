@@ -14,7 +14,9 @@ from typing import Annotated, Any
 from pydantic import AllowInfNan, BeforeValidator
 from pydantic_core import PydanticCustomError
 
-__all__ = ["KEY", "NUMBER", "Finite", "Truth", "is_truth", "whole"]
+from wavesim.errors import InvalidInput
+
+__all__ = ["KEY", "NUMBER", "Finite", "Truth", "is_truth", "whole", "whole_from"]
 
 
 def is_truth(value: object) -> bool:
@@ -31,6 +33,16 @@ def whole(value: object) -> int | None:
         return operator.index(value)
     except TypeError:  # an array of more than one
         return None
+
+
+def whole_from(field: str, value: object, least: int, most: int) -> int:
+    """Give an integer of a range; raises InvalidInput that names the argument."""
+    found = whole(value)
+    if found is None or not least <= found <= most:
+        raise InvalidInput(
+            f"{field}: must be from {least} to {most:,} (got {value!r})", field, value
+        )
+    return found
 
 
 def _number(value: Any) -> Any:

@@ -35,7 +35,7 @@ def _order(order: Any) -> Any:
         return order
     if isinstance(order, str | int | float):
         named = order in ("row", "column")
-        if not named and (isinstance(order, str | bool) or order != int(order) or order < 1):
+        if not named and (isinstance(order, str | bool) or not order >= 1 or order % 1 != 0):
             raise ValueError("must be 'row', 'column', a number of rows from 1 on, or a list")
         return order if named else min(int(order), MOST_ROWS)
     return TileNumbers(order)

@@ -121,6 +121,9 @@ def test_the_summary_is_text_that_names_kernels_accounts_and_changes(reference):
     ):
         assert part in text
     assert max(map(len, text.splitlines())) < 200
+    for rows in (0, 2**80, 1.5):
+        with pytest.raises(InvalidInput, match=r"^rows: must be from 1 to"):
+            reference("decode_graph").summary(rows)
 
 
 def test_no_path_enters_the_summary_or_the_frames(reference, trace):

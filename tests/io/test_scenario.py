@@ -198,6 +198,7 @@ def test_parts_of_a_chain_can_have_their_times_in_a_file(tmp_path: Path) -> None
         ("program = [{ lanch = 'k' }]", "program[0].lanch", "did you mean launch?"),
         ("program = []", "program", "at least one item"),
         ("device = 3", "device", "must be a name, or a table with a name (got 3)"),
+        ("device = { name = 'h2oo' }", "device.name", "did you mean"),
         ("device = { name = 'h200', edit = { l2.way = 8 } }", "device.edit.l2.way", "mean l2.ways"),
         ("device = { name = 'h200', edit = { l2.ways = 0 } }", "device.edit.l2.ways", "(got 0)"),
         (

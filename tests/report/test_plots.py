@@ -1,5 +1,7 @@
 """Charts: what they show is what the frames say, and what they leave out they say."""
 
+from typing import Any
+
 import altair as alt
 import polars as pl
 import pytest
@@ -54,11 +56,11 @@ def test_one_sm_with_too_many_ctas_is_cut_in_time_and_says_so() -> None:
     assert subtitle(chart).endswith("up to the time at which that many have started")
 
 
-@pytest.mark.parametrize("limit", [0, plots.MAX_ROWS + 1])
-def test_a_limit_that_no_chart_can_keep_is_refused(limit: int) -> None:
-    frame = ctas_frame(1, 1, 1)
-    with pytest.raises(InvalidInput, match=str(limit)):
-        plots.slots(frame, limit=limit)
+@pytest.mark.parametrize("limit", [0, plots.MAX_ROWS + 1, 1.5, "many", None])
+def test_a_limit_that_no_chart_can_keep_is_refused(limit: Any) -> None:
+    for chart, frame in ((plots.slots, ctas_frame(1, 1, 1)), (plots.kernels, kernels_frame(1))):
+        with pytest.raises(InvalidInput, match=rf"^limit: must be .*\(got {limit!r}\)"):
+            chart(frame, limit=limit)  # type: ignore[operator]
 
 
 def kernels_frame(count: int) -> pl.DataFrame:

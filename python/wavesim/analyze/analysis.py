@@ -211,7 +211,11 @@ class Analysis:
         return pl.concat([self.trace.problems, self.plan.notes])
 
     def summary(self, rows: int = 10) -> Summary:
-        """The analysis as a few short tables; ``str()`` of it is text for a terminal."""
+        """The analysis as a few short tables; ``str()`` of it is text for a terminal.
+
+        Raises:
+            InvalidInput: ``rows``, the most kernels to list, is not from 1 to 2^32 - 1.
+        """
         return summary_of(self, rows)
 
     def report(self, path: str | PathLike[str]) -> None:

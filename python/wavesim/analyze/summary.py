@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from wavesim.scalars import whole_from
 from wavesim.text import counted, shortened, time_text, value_text
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Summary:
 
 def summary_of(analysis: Analysis, rows: int) -> Summary:
     """Make the summary with at most ``rows`` kernels; simulates what has not been simulated."""
+    rows = whole_from("rows", rows, 1, 2**32 - 1)
     device, trace = analysis.device, analysis.trace
     kernels, copies = analysis.kernels.height, analysis.work.height - analysis.kernels.height
     gpu = "" if analysis.gpu is None or trace.kernels["device"].n_unique() < 2 else analysis.gpu

@@ -21,9 +21,9 @@ from wavesim.cli.output import (
     working,
     wrote,
 )
-from wavesim.errors import InvalidInput
 from wavesim.io.atomic import check_file
 from wavesim.io.formats import PAGES, TRACES
+from wavesim.scalars import whole_from
 from wavesim.summary import KERNEL_HEADINGS, by_shape, rest_of
 from wavesim.text import counted, time_text
 
@@ -85,7 +85,7 @@ def analyze(
     as_json: Json = False,
 ) -> None:
     """Say where the GPU's time went in a profiler's trace, and what would change it."""
-    _positive("--top", top)
+    whole_from("--top", top, 1, 2**32 - 1)
     _check_files(report, perfetto)
     with working(f"reading {trace.name}"):
         analysis = wavesim.analyze(wavesim.read(trace, keep_partial=keep_partial), device, gpu=gpu)
@@ -343,11 +343,6 @@ def validate(
         console().print()
         headings = {"family": "left out of", "rows": "rows", "why": "why"}
         print_frame(reasons.select(headings.keys()), headings)
-
-
-def _positive(flag: str, value: int) -> None:
-    if value < 1:
-        raise InvalidInput(f"{flag}: must be at least 1 (got {value})", flag, value)
 
 
 def _check_files(report: Path | None, perfetto: Path | None) -> None:

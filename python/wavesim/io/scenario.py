@@ -156,7 +156,11 @@ def _device(table: Table) -> Device:
         fail("device", given, "must be a name, or a table with a name")
     changed = table.table("device")
     changed.keys_from(("name", "sms", "edit"))
-    found = device(changed.need("name", str))
+    name = changed.need("name", str)
+    try:
+        found = device(name)
+    except InvalidInput as error:
+        raise _renamed(error, "device", changed.at("name")) from error
     if "sms" in changed.values:
         sms = changed.need("sms", int)
         try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from wavesim.errors import InvalidInput
 from wavesim.plots.style import MAX_ROWS, WIDTH, maximum, titled, x_time
+from wavesim.scalars import whole_from
 from wavesim.text import TimeUnit
 
 KERNEL_COLOURS = 10
@@ -33,8 +33,7 @@ def slots(
     Raises:
         InvalidInput: ``limit`` is out of range.
     """
-    if not 1 <= limit <= MAX_ROWS:
-        raise InvalidInput(f"limit: must be from 1 to {MAX_ROWS} (got {limit})", "limit", limit)
+    limit = whole_from("limit", limit, 1, MAX_ROWS)
     shown, rule = _whole_sms(ctas, limit)
     unit = TimeUnit.of(maximum(shown["end_ns"]))
     labels = {kernel: f"{kernel} {name}" for kernel, name in (names or {}).items()}

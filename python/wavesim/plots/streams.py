@@ -5,8 +5,8 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from wavesim.errors import InvalidInput
 from wavesim.plots.style import MAX_ROWS, WIDTH, maximum, titled, x_time
+from wavesim.scalars import whole_from
 from wavesim.text import TimeUnit, shortened
 
 NAMED = 9
@@ -32,8 +32,7 @@ def kernels(frame: pl.DataFrame, limit: int = 3_000, title: str = "Kernels") -> 
     Raises:
         InvalidInput: ``limit`` is out of range.
     """
-    if not 1 <= limit <= MAX_ROWS:
-        raise InvalidInput(f"limit: must be from 1 to {MAX_ROWS} (got {limit})", "limit", limit)
+    limit = whole_from("limit", limit, 1, MAX_ROWS)
     bars, rule = _bars(frame.select("name", "stream", "start_ns", "end_ns"), limit)
     end_ns = maximum(bars["end_ns"])
     unit = TimeUnit.of(end_ns)
