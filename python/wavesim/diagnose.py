@@ -17,6 +17,7 @@ from wavesim.changes import CHANGES, Change
 from wavesim.changes.change import WORTH_SIMULATING, has
 from wavesim.changes.of_program import carve_outs
 from wavesim.errors import Deadlock, InvalidInput
+from wavesim.frames import MEANINGS
 from wavesim.simulate import simulate
 from wavesim.text import any_of, counted, shortened, time_text
 from wavesim.workload import Access, Chain, GridSync, Persistent, Streaming, Tiles, Warps
@@ -30,17 +31,6 @@ WORTH_TELLING = 0.05
 """Of the makespan; a change that gives back less does not name the limit."""
 NO_DIFFERENCE = 0.0005
 """Of the makespan; a change that gives back less does not help."""
-
-MEANINGS = {
-    "busy": "CTAs run",
-    "launch": "nothing runs and nothing is ready to: the host or the front end is the reason",
-    "fill": "slots wait for the first CTAs of a kernel",
-    "starved": "CTAs wait for the dispatcher although slots are free",
-    "blocked": "CTAs wait although slots are free, because they do not fit",
-    "tail": "the last CTAs of a kernel run while the other slots are idle",
-    "dependency": "the last CTAs run while the next kernel waits for them",
-}
-"""Account -> what it means."""
 
 UNFILLED = {
     "tail": "grids with fewer CTAs than the machine has slots run while the other slots are idle",
@@ -92,14 +82,14 @@ class Diagnosis(Sequence[Finding]):
     @property
     def large(self) -> tuple[Finding, ...]:
         """The findings of at least a per cent, for which changes were simulated."""
-        return tuple(found for found in self.findings if _is_large(found))
+        return tuple(found for found in self.findings if _is_large(found.account, found.share))
 
     @property
     def small_text(self) -> str:
         """The other findings in a sentence."""
         if not self.findings:
             return "Nothing was lost: all slots were busy all the time."
-        small = [found for found in self.findings if not _is_large(found)]
+        small = [found for found in self.findings if found not in self.large]
         told = ", ".join(f"{found.account} {found.share:.2%}" for found in small)
         return f"Under {WORTH_SIMULATING:.0%}: {told}." if told else ""
 
@@ -122,8 +112,9 @@ class Diagnosis(Sequence[Finding]):
         return pl.DataFrame([vars(finding) for finding in self.findings], schema=schema)
 
 
-def _is_large(found: Finding) -> bool:
-    return found.share >= WORTH_SIMULATING or found.account == "busy"
+def _is_large(account: str, share: float) -> bool:
+    # However few slots a grid fills, what its CTAs are busy with matters.
+    return share >= WORTH_SIMULATING or account == "busy"
 
 
 def diagnose(run: Run) -> Diagnosis:
@@ -135,19 +126,17 @@ def diagnose(run: Run) -> Diagnosis:
     change that could give back two accounts is told with the larger: its gain is there once. The
     run itself is not touched.
     """
-    told: dict[Callable[[Run], Change | None], _Outcome | None] = {}
+    tried: dict[Callable[[Run], Change | None], _Outcome | None] = {}
     findings = []
     ledger = run.ledger.sort("time_ps", descending=True, maintain_order=True)
     for account, time_ps, share in ledger.select("account", "time_ps", "share").iter_rows():
         if time_ps == 0 or (account == "busy" and not _is_detailed(run)):
             continue
-        # However few slots a grid fills, what its CTAs are busy with matters.
-        worth = share >= WORTH_SIMULATING or account == "busy"
         outcomes = []
-        for make in CHANGES.get(account, ()) if worth else ():
-            if make not in told:
-                told[make] = _outcome(run, make, account)
-            if (outcome := told[make]) is not None:
+        for make in CHANGES.get(account, ()) if _is_large(account, share) else ():
+            if make not in tried:
+                tried[make] = _outcome(run, make, account)
+            if (outcome := tried[make]) is not None:
                 outcomes.append(outcome)
         findings.append(_finding(run, account, float(time_ps) / 1e3 / run.slots, share, outcomes))
     return Diagnosis(tuple(findings), run.makespan_ns)
@@ -235,15 +224,15 @@ def _limit(run: Run, best: _Outcome | None) -> str:
     most = max(times, key=lambda kind: times[kind])
     works = [launch.kernel.work for launch in run.program.launches()]
     if any(isinstance(work, Warps) for work in works):
-        return LIMITS[most]
+        return _LIMITS[most]
     if most == "sync":
         return "waiting for other CTAs"
     if most != "issue":
-        return LIMITS[most]
+        return _LIMITS[most]
     return "tensor cores" if any(isinstance(work, Tiles) for work in works) else "arithmetic"
 
 
-LIMITS = {
+_LIMITS = {
     "issue": "issue slots",
     "memory": "shared memory, or what none of these changes makes faster",
     "sync": "barriers",

@@ -24,6 +24,7 @@ __all__ = [
     "L2_SLICES",
     "L2_WINDOWS",
     "LEDGER",
+    "MEANINGS",
     "SECTOR_BYTES",
     "SMS",
     "WARPS",
@@ -33,7 +34,18 @@ __all__ = [
     "Stored",
 ]
 
-ACCOUNTS = ("busy", "launch", "fill", "starved", "blocked", "tail", "dependency")
+MEANINGS: Mapping[str, str] = {
+    "busy": "CTAs run",
+    "launch": "nothing runs and nothing is ready to: the host or the front end is the reason",
+    "fill": "slots wait for the first CTAs of a kernel",
+    "starved": "CTAs wait for the dispatcher although slots are free",
+    "blocked": "CTAs wait although slots are free, because they do not fit",
+    "tail": "the last CTAs of a kernel run while the other slots are idle",
+    "dependency": "the last CTAs run while the next kernel waits for them",
+}
+"""Account of slot time -> what it means."""
+
+ACCOUNTS = tuple(MEANINGS)
 """Where slot time can go, in the order of the frames."""
 
 KERNELS: Mapping[str, pl.DataType | type[pl.DataType]] = {

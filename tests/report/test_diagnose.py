@@ -26,7 +26,7 @@ from wavesim.changes.of_program import (
     whole_carve_out,
 )
 from wavesim.diagnose import diagnose
-from wavesim.frames import ACCOUNTS
+from wavesim.frames import ACCOUNTS, MEANINGS
 from wavesim.streaming import Array, Streaming
 
 
@@ -66,7 +66,7 @@ def test_a_grid_that_does_not_fill_the_machine_is_told_as_such_and_not_as_a_tail
 
 def test_a_last_wave_is_told_as_a_tail() -> None:
     found = finding(run_of(kernel(3 * 132, ns=20_000, shared_memory=100_000)), "tail")
-    assert found.title == f"tail: {diagnosing.MEANINGS['tail']}"
+    assert found.title == f"tail: {MEANINGS['tail']}"
     assert "1.5 waves" in found.text
 
 
@@ -79,7 +79,7 @@ def test_a_long_cta_of_a_grid_that_fills_the_machine_is_a_tail_although_it_fits_
     times = [1_000.0] * (132 * 2 - 1) + [50_000.0]
     work = Duration.per_cta(times)
     found = finding(run_of(Kernel(132 * 2, shared_memory=100_000, work=work)), "tail")
-    assert found.title == f"tail: {diagnosing.MEANINGS['tail']}"
+    assert found.title == f"tail: {MEANINGS['tail']}"
 
 
 def test_what_a_change_gives_back_is_another_simulation() -> None:

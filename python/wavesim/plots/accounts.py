@@ -6,8 +6,8 @@ import altair as alt
 import polars as pl
 
 from wavesim.errors import InvalidInput
+from wavesim.frames import MEANINGS
 from wavesim.plots.style import (
-    ACCOUNTS,
     WIDTH,
     account_order,
     account_scale,
@@ -29,8 +29,7 @@ def ledger(frame: pl.DataFrame) -> alt.Chart:
     """
     frame = frame.filter(pl.col("share") > 0)
     order = account_order(frame["account"].to_list())
-    meanings = {account: meaning for account, (_, meaning) in ACCOUNTS.items()}
-    meaning = pl.col("account").replace_strict(meanings, default="")
+    meaning = pl.col("account").replace_strict(MEANINGS, default="")
     data = frame.select(
         "account",
         "share",

@@ -15,16 +15,16 @@ MAX_ROWS: Final = 5_000
 WIDTH: Final = 900
 """Plot width in pixels, without axes and legend."""
 
-ACCOUNTS: Final[dict[str, tuple[str, str]]] = {
-    "busy": ("#4c78a8", "a CTA is running"),
-    "launch": ("#9d755d", "no runnable kernel: host or front end"),
-    "fill": ("#eeca3b", "first placement"),
-    "starved": ("#e45756", "a CTA waits, the slot is free: the dispatcher is the reason"),
-    "blocked": ("#b279a2", "a CTA waits, the slot is free, it does not fit"),
-    "tail": ("#f58518", "no CTA left to place, others still run"),
-    "dependency": ("#54a24b", "work exists only behind something unfinished"),
+ACCOUNTS: Final[dict[str, str]] = {
+    "busy": "#4c78a8",
+    "launch": "#9d755d",
+    "fill": "#eeca3b",
+    "starved": "#e45756",
+    "blocked": "#b279a2",
+    "tail": "#f58518",
+    "dependency": "#54a24b",
 }
-"""Account of the ledger -> colour, and what the account means. In stacking order."""
+"""Account of the ledger -> colour. In stacking order."""
 
 TRACE_COLOURS: Final[dict[str, str]] = {
     "small_grid": "#ffbe7d",
@@ -43,7 +43,7 @@ _OTHER_COLOURS: Final = ("#72b7b2", "#ff9da6", "#bab0ac", "#79706e", "#d67195")
 def account_colour(account: str) -> str:
     """Colour of an account; one that ``ACCOUNTS`` does not name gets a colour by its name."""
     if account in ACCOUNTS:
-        return ACCOUNTS[account][0]
+        return ACCOUNTS[account]
     if account in TRACE_COLOURS:
         return TRACE_COLOURS[account]
     return _OTHER_COLOURS[sum(account.encode()) % len(_OTHER_COLOURS)]

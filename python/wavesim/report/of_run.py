@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import altair as alt
 import polars as pl
 
+from wavesim.frames import MEANINGS
 from wavesim.plots import MAX_ROWS, account_colour
-from wavesim.plots.style import ACCOUNTS
 from wavesim.report.of_work import work_sections
 from wavesim.report.page import Page, Point, Section, table_of
 from wavesim.summary import KERNEL_HEADINGS, by_shape, rest_of
@@ -92,10 +92,9 @@ def headlines(run: Run) -> tuple[tuple[str, str], ...]:
 def ledger_section(run: Run) -> Section:
     """The ledger as a bar and as a table."""
     whole_ns = pl.col("time_ps") / 1e3 / run.slots
-    meanings = {account: meaning for account, (_, meaning) in ACCOUNTS.items()}
     frame = run.ledger.select(
         "account",
-        pl.col("account").replace_strict(meanings, default="").alias("meaning"),
+        pl.col("account").replace_strict(MEANINGS, default="").alias("meaning"),
         whole_ns.alias("machine_ns"),
         "share",
     )
