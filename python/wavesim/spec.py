@@ -140,7 +140,6 @@ def within(path: str, error: InvalidInput) -> InvalidInput:
 
 
 _PLAIN = (
-    ("valid dictionary or object to extract fields from", "spec or its fields"),
     (r"valid dictionary or instance of (\w+)", r"spec (\1) or its fields"),
     ("valid dictionary", "mapping"),
     ("valid integer", "whole number"),
