@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from wavesim.errors import InvalidInput
-from wavesim.scalars import whole
+from wavesim.scalars import listed, whole
 from wavesim.text import time_text
 
 if TYPE_CHECKING:
@@ -157,11 +157,12 @@ def _numbered(run: Run, kernels: Sequence[int] | None) -> pl.DataFrame:
     ctas = first_wave(run)
     if kernels is not None:
         launches = run.kernels.height
-        for i, kernel in enumerate(kernels):
+        chosen = listed("kernels", kernels, "launches")
+        for i, kernel in enumerate(chosen):
             if whole(kernel) not in range(launches):
                 why = f"the run's launches are 0 to {launches - 1} (got {kernel!r})"
                 raise InvalidInput(f"kernels[{i}]: {why}", f"kernels[{i}]", kernel)
-        ctas = ctas.filter(pl.col("kernel").is_in(list(kernels)))
+        ctas = ctas.filter(pl.col("kernel").is_in(chosen))
         if ctas.is_empty():
             raise InvalidInput("kernels: must name at least one launch", "kernels", kernels)
     first = pl.col("start_ns").min()

@@ -9,14 +9,17 @@ are numbers like Python's, and a whole float is a whole number (``1e6`` CTAs).
 from __future__ import annotations
 
 import operator
-from typing import Annotated, Any
+from collections.abc import Iterable
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AllowInfNan, BeforeValidator
 from pydantic_core import PydanticCustomError
 
 from wavesim.errors import InvalidInput
 
-__all__ = ["KEY", "NUMBER", "Finite", "Truth", "is_truth", "whole", "whole_from"]
+__all__ = ["KEY", "NUMBER", "Finite", "Truth", "is_truth", "listed", "whole", "whole_from"]
+
+T = TypeVar("T")
 
 
 def is_truth(value: object) -> bool:
@@ -43,6 +46,13 @@ def whole_from(field: str, value: object, least: int, most: int) -> int:
             f"{field}: must be from {least} to {most:,} (got {value!r})", field, value
         )
     return found
+
+
+def listed(field: str, values: Iterable[T], of: str) -> tuple[T, ...]:
+    """Give the values of a list ``of`` something; raises InvalidInput for what is no list."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidInput(f"{field}: must be a list of {of} (got {values!r})", field, values)
+    return tuple(values)
 
 
 def _number(value: Any) -> Any:

@@ -12,7 +12,7 @@ from wavesim.errors import InvalidInput
 from wavesim.frames import Recorded
 from wavesim.measured import solve
 from wavesim.run import Detail, Dispatcher, Issue, Run
-from wavesim.scalars import whole
+from wavesim.scalars import listed, whole
 from wavesim.text import any_of
 from wavesim.wire import translated, wire_of
 from wavesim.workload import Kernel, Launch, Measured, Program
@@ -109,11 +109,7 @@ def _one_of(field: str, value: object, choices: tuple[str, ...]) -> None:
 
 def _first_sms(first_sms: Sequence[int], device: Device) -> tuple[int, ...]:
     """Check what the engine could not be given."""
-    try:
-        given = tuple(first_sms)
-    except TypeError:
-        why = f"first_sms: must be a list of SMs (got {first_sms!r})"
-        raise InvalidInput(why, "first_sms", first_sms) from None
+    given = listed("first_sms", first_sms, "SMs")
     if len(given) > 2:
         why = f"first_sms: must be at most two SMs (got {len(given)})"
         raise InvalidInput(why, "first_sms", given)

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import wavesim
+from wavesim.errors import InvalidInput
 from wavesim.workload import Copy, Graph, Launch, Record, Wait
 
 TRACES = ["decode_eager", "four_streams", "train_compiled", "train_eager"]
@@ -156,6 +157,8 @@ def test_the_same_device_changes_nothing(reference):
     assert rows["makespan_ns"][0] == analysis.replay.makespan_ns
     assert rows["bound"].to_list() == [None, "compute", "bandwidth"]
     assert rows["saved_ns"].to_list() == pytest.approx([0.0, 0.0, 0.0], abs=1.0)
+    with pytest.raises(InvalidInput, match=r"devices: must be a list of devices \(got 'h200'\)"):
+        analysis.what_if_on("h200")
 
 
 def test_twice_the_clock_or_twice_the_bandwidth_halve_the_ctas_of_their_bound(trace):

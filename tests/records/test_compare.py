@@ -102,6 +102,8 @@ def test_launches_that_were_logged_can_be_picked():
     assert comparison.ctas["start_error_ns"].abs().max() < 1e-3
     with pytest.raises(InvalidInput, match=r"kernels\[0\]: the run's launches are 0 to 2"):
         run.compare(log, kernels=[3])
+    with pytest.raises(InvalidInput, match=r"kernels: must be a list of launches \(got 1\)"):
+        run.compare(log, kernels=1)
 
 
 def test_the_first_wave_is_what_was_placed_before_any_slot_came_back():

@@ -24,6 +24,7 @@ from wavesim.devices import Device
 from wavesim.devices import device as catalogue_device
 from wavesim.errors import InvalidInput
 from wavesim.io import Trace, read
+from wavesim.scalars import listed
 from wavesim.simulate import simulate
 from wavesim.text import counted
 
@@ -195,8 +196,14 @@ class Analysis:
         Columns: change, device, bound ("compute" or "bandwidth": the CTA times scaled by clocks or
         by DRAM bandwidth; null where nothing is scaled), makespan_ns, saved_ns and speedup (against
         the replay, not against the measured time, so that like is held against like), note.
+
+        Raises:
+            InvalidInput: ``devices`` is no list, or one of them is no device and not known by name.
         """
-        others = [one if isinstance(one, Device) else catalogue_device(one) for one in devices]
+        others = [
+            one if isinstance(one, Device) else catalogue_device(one)
+            for one in listed("devices", devices, "devices")
+        ]
         base = changing.Baseline(
             self.device, self.plan, self.stamps, self.cta_ns, self.replay.makespan_ns
         )
