@@ -43,7 +43,9 @@ impl Messages {
             // Left-over TPCs belong to different GPCs.
             let tpcs = if group.is_left_over() { 1 } else { TPCS_PER_PART };
             for part in group.sms.chunks(tpcs * SMS_PER_TPC) {
-                part.iter().for_each(|&sm| part_of[sm] = parts);
+                for &sm in part {
+                    part_of[sm] = parts;
+                }
                 parts += 1;
             }
         }
