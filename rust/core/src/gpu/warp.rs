@@ -18,7 +18,7 @@ mod turn;
 mod unit;
 mod walk;
 
-use code::Compiler;
+use code::{Compiler, Length};
 use exact::Exact;
 use shared::Shared;
 
@@ -30,7 +30,7 @@ use crate::ids::{Id, IdVec, KernelId, SmId};
 use crate::records::warps::STATES;
 use crate::records::{States, WarpLog, WarpWindowColumns};
 use crate::simulate::{Detail, IssueMode, Options};
-use crate::workload::{Program, Span, Work};
+use crate::workload::{Program, Span, Work, poll};
 
 /// The warps of all SMs that run programs.
 #[derive(Debug)]
@@ -58,6 +58,8 @@ struct Launch<'a> {
     first: usize,
     programs: usize,
     order: Option<&'a [f64]>,
+    /// The lists that its spin-waits name, by number.
+    lists: Vec<(usize, &'a [f64])>,
     warps: u32,
     startup: Time,
     finish: Time,
@@ -85,6 +87,21 @@ struct Ended {
 }
 
 impl Launch<'_> {
+    /// How long a CTA waits, in cycles, by the number of each list that says so.
+    fn lengths(&self, cta: u32) -> Vec<(usize, u64)> {
+        self.lists.iter().map(|&(number, list)| (number, list[cta as usize].ceil() as u64)).collect()
+    }
+
+    /// How many cycles a spin-wait of a CTA lasts.
+    fn length(&self, cta: u32, of: Length) -> f64 {
+        match of {
+            Length::Constant(cycles) => cycles as f64,
+            Length::OfCta(number) => {
+                self.lists.iter().find(|(list, _)| *list == number).map_or(0.0, |(_, list)| list[cta as usize])
+            }
+        }
+    }
+
     fn did(&mut self, states: &States, over: (Time, Time)) {
         self.add(&states.0.map(|cycles| cycles as f64), 1.0, over);
     }
@@ -119,7 +136,8 @@ impl<'a> Warps<'a> {
         for (number, (kernel, first)) in kernels().zip(&mut firsts).enumerate() {
             *first = programs.len();
             if let Work::Warps(spec) = &kernel.work {
-                let compiler = Compiler::new(device, kernel.ctas(), (accesses, spec.accesses.len() as u32));
+                let numbers = (accesses, spec.accesses.len() as u32);
+                let compiler = Compiler::new(device, kernel.ctas(), numbers, arrays);
                 accesses += spec.accesses.len() as u32;
                 let launched = launches.iter().filter(|&&launch| launch == number).count() as f64;
                 let each = launched * kernel.ctas() as f64 / spec.programs.len() as f64;
@@ -135,10 +153,13 @@ impl<'a> Warps<'a> {
         let launch = |number: usize| {
             let kernel = &program.kernels[number];
             let Work::Warps(spec) = &kernel.work else { return None };
+            let mut lists = Vec::new();
+            spec.programs.iter().for_each(|program| poll::lists(program, &mut lists));
             Some(Launch {
                 first: firsts[number],
                 programs: spec.programs.len(),
                 order: spec.order.map(|order| arrays[order]),
+                lists: lists.into_iter().map(|list| (list, arrays[list])).collect(),
                 warps: warps_of(kernel),
                 startup: time(spec.startup),
                 finish: time(spec.finish),
@@ -191,7 +212,7 @@ impl<'a> Warps<'a> {
         let program = (launch.first + number) as u32;
         let arrival = Arrival { place, kernel, cta, program, warps: launch.warps, startup: launch.startup };
         match &mut self.mode {
-            Mode::Exact(exact) => exact.start(arrival, now),
+            Mode::Exact(exact) => exact.start(arrival, launch.lengths(cta), now),
             Mode::Shared(shared) => shared.start(arrival, now, memory, &mut self.launches),
         }
         false

@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod kernel;
+pub mod poll;
 pub mod program;
 pub mod streaming;
 pub mod tiles;
@@ -14,6 +15,7 @@ pub mod work;
 
 pub use access::{Access, Pattern};
 pub use kernel::Kernel;
+pub use poll::{Cycles, Poll, Since};
 pub use program::{Copy, Graph, Item, Launch, Program, Record, Stream, Wait};
 pub use streaming::Streaming;
 pub use tiles::Tiles;

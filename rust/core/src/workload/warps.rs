@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
+use super::poll::{self, Poll};
 use super::work::Span;
 use crate::error::{Error, Result};
 
@@ -122,6 +123,8 @@ pub enum Segment {
     Barrier,
     /// A branch that is taken.
     Branch,
+    /// A spin-wait.
+    Poll(Poll),
     /// Segments that are run through again and again.
     Loop {
         /// How often.
@@ -199,7 +202,8 @@ impl Warps {
             let within = |e: Error| e.within(&format!("accesses[{i}]"));
             access.validate(ctas, arrays).and_then(|()| access.is_bare()).map_err(within)?;
         }
-        let mut seen = Seen { accesses: &self.accesses, bytes: vec![None; self.accesses.len()], segments: 0 };
+        let bytes = vec![None; self.accesses.len()];
+        let mut seen = Seen { accesses: &self.accesses, bytes, segments: 0, ctas, arrays };
         for (i, program) in self.programs.iter().enumerate() {
             let field = format!("programs[{i}]");
             if program.is_empty() {
@@ -275,6 +279,9 @@ impl Warps {
         for (i, access) in self.accesses.iter().enumerate() {
             access.validate_lists(arrays).map_err(|e| e.within(&format!("warps.accesses[{i}]")))?;
         }
+        for (i, program) in self.programs.iter().enumerate() {
+            poll::validate_lists(program, &format!("warps.programs[{i}]"), arrays)?;
+        }
         let Some(order) = self.order else { return Ok(()) };
         let count = self.programs.len();
         let is_program = |number: &f64| number.fract() == 0.0 && (0.0..count as f64).contains(number);
@@ -295,6 +302,9 @@ struct Seen<'a> {
     bytes: Vec<Option<u32>>,
     /// Of the program at hand.
     segments: usize,
+    /// CTAs of the kernel, and how long the lists of numbers are.
+    ctas: u64,
+    arrays: &'a [usize],
 }
 
 impl Seen<'_> {
@@ -370,6 +380,10 @@ fn validate(segments: &[Segment], path: &str, depth: usize, seen: &mut Seen<'_>)
             }
             Segment::Wait => 0.0,
             Segment::Barrier | Segment::Branch => 1.0,
+            Segment::Poll(ref poll) => {
+                poll.validate(&at("poll"), seen.ctas, seen.arrays)?;
+                validate(&poll.body, &at("poll.body"), depth, seen)? + 1.0
+            }
             Segment::Loop { count: times, ref body, unrolled } => {
                 let inside = at("loop.body");
                 if depth == MAX_DEPTH {

@@ -1,7 +1,7 @@
 //! Programs as the issue model runs them: flat, with the device's numbers in place of what a segment leaves open.
 
 use crate::device::Device;
-use crate::workload::{Pipe, Segment, SharedKind, Source};
+use crate::workload::{Cycles, Pipe, Poll, Segment, SharedKind, Since, Source};
 
 /// Parts of a cycle in which the SM's memory unit and its share of memory count.
 pub(super) const TICKS: f64 = 64.0;
@@ -22,10 +22,31 @@ pub(super) enum Op {
     Branch,
     /// Behind the body of a loop: back to `to` until it was run through `times` times.
     Back { to: u32, times: u64, depth: usize, branch: bool },
+    /// The next instruction reads the clock.
+    Clock,
+    /// Behind the body of a spin-wait: back to `to` unless the clock that was read there is late enough.
+    Until { to: u32, cycles: Length, since: Since },
     /// Back to the first one, for ever: what rates are measured on.
     Again { branch: bool },
     /// The last instruction.
     Exit,
+}
+
+/// How long a spin-wait lasts, in cycles.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Length {
+    Constant(u64),
+    /// What the list with this number has for the CTA.
+    OfCta(usize),
+}
+
+impl Length {
+    pub(super) fn new(cycles: Cycles) -> Self {
+        match cycles {
+            Cycles::Constant(cycles) => Self::Constant(cycles.ceil() as u64),
+            Cycles::PerCta(list) => Self::OfCta(list),
+        }
+    }
 }
 
 /// What a memory instruction answers.
@@ -94,6 +115,8 @@ const ALL: u64 = 1 << 32;
 pub(super) struct Compiler<'a> {
     device: &'a Device,
     sms: f64,
+    /// The lists of numbers that spin-waits may name.
+    arrays: &'a [&'a [f64]],
     /// The number of the kernel's first access among those of all kernels, and how many it has.
     pub(super) accesses: (u32, u32),
     /// What loads through these take, for want of knowing better before the run: the least.
@@ -101,9 +124,9 @@ pub(super) struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    pub(super) fn new(device: &'a Device, ctas: u64, accesses: (u32, u32)) -> Self {
+    pub(super) fn new(device: &'a Device, ctas: u64, accesses: (u32, u32), arrays: &'a [&'a [f64]]) -> Self {
         let least = device.l2.near_latency_cycles;
-        Self { device, sms: (device.sm_count() as u64).min(ctas).max(1) as f64, accesses, least }
+        Self { device, sms: (device.sm_count() as u64).min(ctas).max(1) as f64, arrays, accesses, least }
     }
 
     /// The number of one of the kernel's accesses.
@@ -170,6 +193,12 @@ impl<'a> Compiler<'a> {
             Segment::Wait => into.push(Op::Wait),
             Segment::Barrier => into.push(Op::Barrier),
             Segment::Branch => into.push(Op::Branch),
+            Segment::Poll(Poll { cycles, since, ref body }) => {
+                let to = into.len() as u32;
+                into.push(Op::Clock);
+                self.ops(body, depth, into);
+                into.push(Op::Until { to, cycles: Length::new(cycles), since });
+            }
             Segment::Loop { count, ref body, unrolled } => {
                 let to = into.len() as u32;
                 self.ops(body, depth + 1, into);
@@ -262,6 +291,17 @@ impl<'a> Compiler<'a> {
                 Segment::Wait => (0.0, 0.0, true),
                 Segment::Barrier => (f64::from(timings.barrier_latency_cycles), 0.0, false),
                 Segment::Branch => (f64::from(timings.branch_cycles), 0.0, false),
+                Segment::Poll(Poll { cycles, ref body, .. }) => {
+                    let cycles = match cycles {
+                        Cycles::Constant(cycles) => cycles,
+                        Cycles::PerCta(list) => {
+                            let each = self.arrays[list];
+                            each.iter().sum::<f64>() / each.len().max(1) as f64
+                        }
+                    };
+                    let turn = self.alone(body) + f64::from(timings.branch_cycles);
+                    (cycles.max(turn), 0.0, false)
+                }
                 Segment::Loop { count, ref body, unrolled } => {
                     let branch = if unrolled { 0.0 } else { f64::from(timings.branch_cycles) };
                     let mut turn = self.alone_after(body, pending) + branch;

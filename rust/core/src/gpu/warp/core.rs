@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::code::{Answer, MEMORY, OTHER, Op, PIPES, TICKS};
+use super::code::{Answer, Length, MEMORY, OTHER, Op, PIPES, TICKS};
 use super::unit::MemoryUnit;
 use super::walk::Warp;
 use crate::device::Device;
@@ -102,6 +102,8 @@ struct Cta {
     running: u32,
     /// Warps at its barrier.
     arrived: u32,
+    /// How long it waits where lists say so: what the list of each number has for it, in cycles.
+    lengths: Vec<(usize, u64)>,
 }
 
 impl Core {
@@ -180,7 +182,14 @@ impl Core {
             part.warps.push((id, place));
             part.next = part.next.min(start);
         }
-        self.ctas.push(Cta { tag, running: own.len() as u32, warps: own, arrived: 0 });
+        self.ctas.push(Cta { tag, running: own.len() as u32, warps: own, arrived: 0, lengths: Vec::new() });
+    }
+
+    /// Says how long the CTA that came last waits, by the number of each list that its program names.
+    pub(super) fn set_lengths(&mut self, lengths: Vec<(usize, u64)>) {
+        if let Some(cta) = self.ctas.last_mut() {
+            cta.lengths = lengths;
+        }
     }
 
     /// Goes on until a CTA ends, and gives its tag; or to the end of a cycle in which memory is asked; or until cycle `until`,
@@ -269,6 +278,8 @@ impl Core {
         let mut throttle = (State::NotSelected, (0, 0));
         let mut stall_state = State::Wait;
         let mut done = true;
+        // Whether a branch is, if it is one.
+        let mut taken = None;
         match op {
             Op::Run { count, chains, stall: last, pipe, interval } => {
                 if pipe != OTHER {
@@ -292,26 +303,26 @@ impl Core {
                 let served = self.barrier_unit.max(now * TICKS as u64);
                 self.barrier_unit = served + timings.barrier_service;
             }
-            Op::Branch | Op::Again { branch: true } => {
+            Op::Branch | Op::Again { branch: true } => taken = Some(true),
+            Op::Back { times, depth, .. } => taken = Some(warp.loops[depth] + 1 < times),
+            Op::Until { cycles, since, .. } => {
+                taken = Some(!warp.is_over(self.ctas[warp.cta as usize].length(cycles), since));
+            }
+            Op::Again { branch: false } | Op::Clock | Op::Wait | Op::Exit => {}
+        }
+        match taken {
+            Some(true) => {
                 stall = timings.branch;
                 stall_state = State::BranchResolving;
                 lost = timings.branch_slots;
             }
-            Op::Back { times, depth, .. } => {
-                if warp.loops[depth] + 1 < times {
-                    stall = timings.branch;
-                    stall_state = State::BranchResolving;
-                    lost = timings.branch_slots;
-                } else {
-                    stall = timings.untaken;
-                }
-            }
-            Op::Again { branch: false } | Op::Wait | Op::Exit => {}
+            Some(false) => stall = timings.untaken,
+            None => {}
         }
         warp.account(now, throttle, timings.untaken);
         let yields = matches!(op, Op::Run { .. }) && stall >= YIELDS;
         self.parts[warp.part as usize].policy.issued(warp.id, yields);
-        warp.issued += 1;
+        warp.issues(now);
         warp.stall = stall_state;
         warp.stalled = now + stall;
         warp.ready = warp.stalled;
@@ -334,7 +345,10 @@ impl Core {
             _ => {}
         }
         if done {
-            warp.leave(op);
+            match op {
+                Op::Until { to, .. } => warp.leave_wait(to, taken == Some(false)),
+                _ => warp.leave(op),
+            }
             if warp.settle(program) {
                 self.parts[warp.part as usize].policy.waits(warp.id);
             }
@@ -420,6 +434,18 @@ impl Core {
         }
         self.free_warps.extend(&cta.warps);
         states
+    }
+}
+
+impl Cta {
+    /// How many cycles one of its spin-waits lasts.
+    fn length(&self, of: Length) -> u64 {
+        match of {
+            Length::Constant(cycles) => cycles,
+            Length::OfCta(list) => {
+                self.lengths.iter().find(|(number, _)| *number == list).map_or(0, |(_, cycles)| *cycles)
+            }
+        }
     }
 }
 

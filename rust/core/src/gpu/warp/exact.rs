@@ -71,7 +71,8 @@ impl Exact {
         self.sms[sm].due
     }
 
-    pub(super) fn start(&mut self, arrival: Arrival, now: Time) {
+    /// A CTA begins, whose spin-waits last as long as `lengths` says, by the number of the list that has them.
+    pub(super) fn start(&mut self, arrival: Arrival, lengths: Vec<(usize, u64)>, now: Time) {
         let Arrival { place, kernel, cta, program, warps, startup } = arrival;
         let at = place.0 as usize;
         if self.ctas.len() <= at {
@@ -89,6 +90,7 @@ impl Exact {
         let first = sm.core.emptiest();
         let warps = (0..warps).map(|warp| (warp, program));
         sm.core.add(&self.code, place.0, warps, first, cycle(now + startup));
+        sm.core.set_lengths(lengths);
         sm.look_ahead(&self.code, self.cycle_ps, now);
     }
 

@@ -1,11 +1,12 @@
 //! A program in phases, for the shared rates: stretches of steady work, and short ones between them.
 
 use super::asks::{Batch, batches};
-use super::code::{Answer, Compiler, Op, with_laws};
+use super::code::{Answer, Compiler, Length, Op, with_laws};
 use super::core::Core;
 use crate::device::Device;
 use crate::records::{State, States};
-use crate::workload::{Segment, SharedKind};
+use crate::workload::poll::polls;
+use crate::workload::{Poll, Segment, SharedKind, Since};
 
 /// A turn of a loop that takes a lone warp no longer than this many cycles is steady work. Longer ones are taken apart.
 const LONGEST_TURN: f64 = 6_000.0;
@@ -13,12 +14,16 @@ const LONGEST_TURN: f64 = 6_000.0;
 /// this many cycles and this share of the program.
 const LONGEST_DELAY: f64 = 300.0;
 const DELAY_SHARE: f64 = 0.02;
+/// The same before the first spin-wait: mostly it passes during the wait, which counts from the start.
+const LONGEST_BEGINNING: f64 = 1_000.0;
 
 /// One step of a CTA.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     /// So many turns of a steady program; `together` if the CTA's warps meet at a barrier in each.
     Steady { program: u32, turns: f64, together: bool },
+    /// Turns of a steady program until so much time has passed, and then so many more.
+    Poll { program: u32, cycles: Length, since: Since, more: f64 },
     /// So many cycles, with what all its warps do meanwhile; `together` if they meet at a barrier. `asks` is the number of what
     /// they ask of memory, if they do.
     Delay { cycles: f64, states: States, together: bool, asks: Option<u32> },
@@ -85,15 +90,18 @@ pub(super) struct Planner<'a> {
     pub(super) steps: Vec<Step>,
     /// What a lone warp takes for the whole program.
     whole: f64,
+    /// Whether it has spin-waits.
+    polls: bool,
 }
 
 impl<'a> Planner<'a> {
     pub(super) fn new(device: &'a Device, compiler: Compiler<'a>, warps: u32, steady: &'a mut Steady) -> Self {
-        Self { device, compiler, warps, steady, steps: Vec::new(), whole: 0.0 }
+        Self { device, compiler, warps, steady, steps: Vec::new(), whole: 0.0, polls: false }
     }
 
     pub(super) fn plan(mut self, segments: &[Segment]) -> Vec<Step> {
         self.whole = self.compiler.alone(segments);
+        self.polls = polls(segments);
         self.cut(segments, 0);
         self.steps
     }
@@ -102,7 +110,8 @@ impl<'a> Planner<'a> {
         let mut short: Vec<Segment> = Vec::new();
         for segment in segments {
             let alone = self.compiler.alone(std::slice::from_ref(segment));
-            if alone <= LONGEST_TURN {
+            let polls = self.polls && polls(std::slice::from_ref(segment));
+            if alone <= LONGEST_TURN && !polls {
                 short.push(segment.clone());
                 if self.compiler.alone(&short) > LONGEST_TURN {
                     self.between(&mut short);
@@ -112,7 +121,7 @@ impl<'a> Planner<'a> {
             match segment {
                 Segment::Loop { count, body, unrolled } => {
                     self.between(&mut short);
-                    if alone / *count as f64 <= LONGEST_TURN {
+                    if alone / *count as f64 <= LONGEST_TURN && !polls {
                         self.steady(body, !unrolled, *count as f64);
                     } else {
                         let to = self.steps.len() as u32;
@@ -123,6 +132,10 @@ impl<'a> Planner<'a> {
                         self.cut(&whole, depth + 1);
                         self.steps.push(Step::Back { to, times: *count, depth });
                     }
+                }
+                Segment::Poll(poll) => {
+                    self.between(&mut short);
+                    self.poll(poll);
                 }
                 long => {
                     self.between(&mut short);
@@ -185,13 +198,30 @@ impl<'a> Planner<'a> {
         self.steps.push(Step::Delay { cycles, states, together: false, asks: None });
     }
 
+    fn poll(&mut self, poll: &Poll) {
+        let program = self.endless(&poll.body, true);
+        let timings = &self.device.issue;
+        let body = self.compiler.alone(&poll.body);
+        // The turn in which it is over ends with a branch that is not taken.
+        let more = (body + f64::from(timings.untaken_branch_cycles)) / (body + f64::from(timings.branch_cycles));
+        let (cycles, since) = (Length::new(poll.cycles), poll.since);
+        self.steps.push(Step::Poll { program: program as u32, cycles, since, more });
+    }
+
     fn steady(&mut self, body: &[Segment], branch: bool, turns: f64) {
+        let program = self.endless(body, branch);
+        let together = self.steady.together[program];
+        self.steps.push(Step::Steady { program: program as u32, turns, together });
+    }
+
+    /// The endless program that does the same again and again.
+    fn endless(&mut self, body: &[Segment], branch: bool) -> usize {
         let mut code = Vec::new();
         self.compiler.ops(body, 1, &mut code);
         let instructions = issued(&code, 0) + u64::from(branch);
         code.push(Op::Again { branch });
         let known = self.steady.code.iter().zip(&self.steady.warps).position(|(c, &w)| *c == code && w == self.warps);
-        let program = known.unwrap_or_else(|| {
+        known.unwrap_or_else(|| {
             self.steady.latency.push(code.iter().map(latency).max().unwrap_or(0));
             self.steady.alone.push(self.compiler.alone(body));
             self.steady.busy.push(self.compiler.busy(body));
@@ -202,9 +232,7 @@ impl<'a> Planner<'a> {
             self.steady.turn.push(instructions.max(1));
             self.steady.warps.push(self.warps);
             self.steady.code.len() - 1
-        });
-        let together = self.steady.together[program];
-        self.steps.push(Step::Steady { program: program as u32, turns, together });
+        })
     }
 
     /// What lies between steady work.
@@ -214,7 +242,14 @@ impl<'a> Planner<'a> {
             return;
         }
         let alone = self.compiler.alone(&segments);
-        if alone > LONGEST_DELAY || alone > DELAY_SHARE * self.whole {
+        let longest = if !self.polls {
+            LONGEST_DELAY.min(DELAY_SHARE * self.whole)
+        } else if self.steps.is_empty() {
+            LONGEST_BEGINNING
+        } else {
+            LONGEST_DELAY
+        };
+        if alone > longest {
             return self.steady(&segments, false, 1.0);
         }
         let mut code = Vec::new();
@@ -226,7 +261,7 @@ impl<'a> Planner<'a> {
         let mut core = Core::new(self.device);
         core.add(&code, 0, (0..self.warps).map(|warp| (warp, 0)), 0, 0);
         core.run(&code, u64::MAX);
-        let cycles = core.now() as f64;
+        let mut cycles = core.now() as f64;
         let mut states = core.remove(0);
         // The program does not end here.
         let selected = &mut states.0[State::Selected as usize];
@@ -236,6 +271,12 @@ impl<'a> Planner<'a> {
             self.steady.delays.push(asks);
             self.steady.delays.len() as u32 - 1
         });
+        if let Some(Step::Poll { program, more, .. }) = self.steps.last_mut() {
+            // Who has waited goes on where others still wait: it gets on as with further turns.
+            let turn = self.steady.alone[*program as usize] + f64::from(self.device.issue.branch_cycles);
+            *more += std::mem::take(&mut cycles) / turn;
+            states = States::default();
+        }
         self.steps.push(Step::Delay { cycles, states, together, asks });
     }
 }
@@ -257,8 +298,8 @@ fn issued(ops: &[Op], from: usize) -> u64 {
     for (at, op) in ops.iter().enumerate() {
         sum += match *op {
             Op::Run { count, .. } | Op::Memory { count, .. } => count,
-            Op::Wait | Op::Again { .. } => 0,
-            Op::Barrier | Op::Branch | Op::Exit => 1,
+            Op::Wait | Op::Clock | Op::Again { .. } => 0,
+            Op::Barrier | Op::Branch | Op::Until { .. } | Op::Exit => 1,
             Op::Back { to, times, branch, .. } => {
                 let first = to as usize - from;
                 issued(&ops[first..at], to as usize) * (times - 1) + u64::from(branch) * times

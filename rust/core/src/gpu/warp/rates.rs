@@ -209,7 +209,7 @@ mod tests {
         let mut steady = Steady::default();
         let busy = Segment::Arithmetic { instructions: 60, latency_cycles: None, chains: 4, pipe: Pipe::Fma };
         let program = [Segment::Loop { count: 1_000, body: vec![busy], unrolled: false }];
-        Planner::new(&device, Compiler::new(&device, 1, (0, 0)), warps, &mut steady).plan(&program);
+        Planner::new(&device, Compiler::new(&device, 1, (0, 0), &[]), warps, &mut steady).plan(&program);
         let squad = |cta| Squad { cta, first: (cta * warps % 4) as u8, program: 0, warps: WarpSet::all(warps) };
         let squads: Vec<Squad> = (0..ctas).map(squad).collect();
         let mut found = Vec::new();

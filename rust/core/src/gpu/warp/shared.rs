@@ -17,7 +17,7 @@ use crate::gpu::memory::Memory;
 use crate::ids::{IdVec, KernelId, SmId};
 use crate::records::State;
 use crate::records::warps::STATES;
-use crate::workload::Segment;
+use crate::workload::{Segment, Since};
 
 /// When something changes on an SM, groups end their steps that have no more than this share of their turns left: warps that
 /// end nearly together do so together.
@@ -58,6 +58,8 @@ struct Resident {
     warps: u32,
     /// The sub-partition of its first warp.
     first: usize,
+    /// When its first instruction can be issued.
+    began: Time,
     /// Its warps that have not ended.
     groups: Vec<Group>,
 }
@@ -81,12 +83,13 @@ struct Group {
 #[expect(clippy::large_enum_variant, reason = "almost all groups do steady work, almost all of the time")]
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    /// Turns of a steady program, how many of them are left, and how they get on: as measured at the latencies below what loads
-    /// see (and at those above so many turns a cycle), and as they do.
+    /// Turns of a steady program: how many of them are left, counted `from` a time on, and how they get on: as measured at the
+    /// latencies below what loads see (and at those above so many turns a cycle), and as they do.
     Steady {
         program: u32,
         turns: f64,
         left: f64,
+        from: Time,
         lower: Rate,
         upper: f64,
         rate: Rate,
@@ -161,7 +164,7 @@ impl Shared {
             due: now + startup,
         };
         let first = sm.emptiest(self.sub_partitions);
-        sm.residents.push(Resident { accesses, plan, warps, first, groups: vec![group] });
+        sm.residents.push(Resident { accesses, plan, warps, first, began: now + startup, groups: vec![group] });
         self.settle(place.sm(), now, memory, launches, None);
     }
 
@@ -223,8 +226,9 @@ impl Sm {
             let launch = launch_of(launches, resident.accesses.kernel);
             for group in &mut resident.groups {
                 match &mut group.work {
-                    Work::Steady { left, rate, .. } => {
-                        let turns = (rate.turns * cycles).min(*left);
+                    Work::Steady { left, from, rate, .. } => {
+                        let counted = now.since(over.0.max(*from).min(now)).0 as f64 / cycle_ps;
+                        let turns = (rate.turns * counted).min(*left);
                         *left -= turns;
                         group.apart += turns * rate.varies;
                         launch.add(&rate.states, cycles, over);
@@ -325,7 +329,7 @@ impl Resident {
         launches: &mut IdVec<KernelId, Option<Launch<'_>>>,
     ) -> bool {
         let launch = launch_of(launches, self.accesses.kernel);
-        let (warps, accesses) = (self.warps, &mut self.accesses);
+        let (warps, began, accesses) = (self.warps, self.began, &mut self.accesses);
         let mut others = false;
         loop {
             for group in &mut self.groups {
@@ -340,7 +344,7 @@ impl Resident {
                     } else if (in_step || meets) && group.warps != WarpSet::all(warps) && !group.is_at_end(plan) {
                         (group.work, group.due) = (Work::Barrier, Time::MAX);
                     } else {
-                        group.begin_next((plan, steady), warps, accesses, lsu, launch);
+                        group.begin_next((plan, steady), (warps, began), accesses, lsu, launch);
                     }
                 }
             }
@@ -360,7 +364,7 @@ impl Resident {
                 continue;
             }
             for group in self.groups.iter_mut().filter(|group| group.steps == first) {
-                group.begin_next((plan, steady), warps, accesses, lsu, launch);
+                group.begin_next((plan, steady), (warps, began), accesses, lsu, launch);
             }
         }
     }
@@ -414,7 +418,7 @@ impl Group {
     fn begin_next(
         &mut self,
         (plan, steady): (&[Step], &Steady),
-        warps: u32,
+        (warps, began): (u32, Time),
         accesses: &mut CtaAccesses,
         lsu: &mut Lsu<'_, '_>,
         launch: &mut Launch<'_>,
@@ -437,17 +441,31 @@ impl Group {
                 launch.add(&states, share, (lsu.now, self.due));
             }
             Some(Step::Steady { program, turns, .. }) => {
-                let rate = Rate { squad: 0, warps: self.warps, turns: 0.0, varies: 0.0, states: [0.0; STATES] };
-                self.work = Work::Steady { program, turns, left: turns, lower: rate, upper: 0.0, rate };
-                self.due = Time::MAX;
+                self.turns(program, turns, Time::ZERO);
                 let batches = steady.asks[program as usize].len();
                 self.scoreboard.begin(turns, batches);
                 if batches > 0 {
                     self.due = lsu.now;
                 }
             }
+            Some(Step::Poll { program, cycles, since, more }) => {
+                let from = if since == Since::Start { began } else { lsu.now };
+                let cycles = launch.length(accesses.cta, cycles);
+                let over = from.0.saturating_add((cycles * lsu.cycle_ps).round() as u64);
+                let over = Time(over).min(Time::HORIZON);
+                // In the mean a warp reads the clock half a turn behind that time.
+                self.turns(program, if over > lsu.now { 0.5 + more } else { more }, over);
+                self.scoreboard.begin(0.0, 0);
+            }
             Some(Step::Back { .. }) => unreachable!("a cursor stops at steps that take time"),
         }
+    }
+
+    /// Begins so many turns of steady work, counted `from` a time on.
+    fn turns(&mut self, program: u32, turns: f64, from: Time) {
+        let rate = Rate { squad: 0, warps: self.warps, turns: 0.0, varies: 0.0, states: [0.0; STATES] };
+        self.work = Work::Steady { program, turns, left: turns, from, lower: rate, upper: 0.0, rate };
+        self.due = Time::MAX;
     }
 
     /// The warps of it that get on at this rate do so, and as `above` says at the latencies above.
@@ -462,12 +480,12 @@ impl Group {
 
     /// Finds when its steady work is done or asks memory next, if that is not known.
     fn pace(&mut self, all: u32, steady: &Steady, lsu: &Lsu<'_, '_>) {
-        if let Work::Steady { program, left, lower, upper, rate, .. } = &mut self.work
+        if let Work::Steady { program, left, from, lower, upper, rate, .. } = &mut self.work
             && self.due == Time::MAX
         {
             let batches = &steady.asks[*program as usize];
             (*rate, self.due) = if batches.is_empty() {
-                let due = lsu.now.0 as f64 + (*left / lower.turns * lsu.cycle_ps).ceil();
+                let due = lsu.now.max(*from).0 as f64 + (*left / lower.turns * lsu.cycle_ps).ceil();
                 (*lower, Time(due as u64).min(Time::HORIZON))
             } else {
                 let warps = f64::from(self.warps.count(all));

@@ -3,6 +3,7 @@
 use super::code::Op;
 use crate::gpu::policy::issue::WarpId;
 use crate::records::warps::{State, States};
+use crate::workload::Since;
 use crate::workload::warps::MAX_DEPTH;
 
 #[derive(Clone, Debug)]
@@ -29,6 +30,13 @@ pub(super) struct Warp {
     /// From when until when its next instruction finds its pipe or queue full, as last seen; and for how many cycles before.
     pub(super) blocked: (u64, u64),
     pub(super) full: u64,
+    /// When it issued its first instruction, when it read the clock first in the spin-wait that it is in, and when last: none
+    /// yet, each.
+    pub(super) began: Option<u64>,
+    pub(super) waits_from: Option<u64>,
+    pub(super) clock: Option<u64>,
+    /// Its next instruction reads the clock.
+    reads: bool,
     /// When what it has asked for will have come.
     pub(super) short: u64,
     pub(super) long: u64,
@@ -61,6 +69,10 @@ impl Warp {
             since: now.min(start),
             blocked: (0, 0),
             full: 0,
+            began: None,
+            waits_from: None,
+            clock: None,
+            reads: false,
             short: 0,
             long: 0,
             states: States::default(),
@@ -99,6 +111,35 @@ impl Warp {
         }
     }
 
+    /// Goes on from the branch of a spin-wait: back to op `to`, or on.
+    pub(super) fn leave_wait(&mut self, to: u32, over: bool) {
+        if over {
+            self.waits_from = None;
+            self.at += 1;
+        } else {
+            self.at = to;
+        }
+    }
+
+    /// It issues an instruction at `now`, which reads the clock if that is its turn.
+    pub(super) fn issues(&mut self, now: u64) {
+        self.issued += 1;
+        self.began.get_or_insert(now);
+        if std::mem::take(&mut self.reads) {
+            self.clock = Some(now);
+            self.waits_from.get_or_insert(now);
+        }
+    }
+
+    /// Whether the clock that it read last is `cycles` later than what its spin-wait counts from.
+    pub(super) fn is_over(&self, cycles: u64, since: Since) -> bool {
+        let from = match since {
+            Since::Here => self.waits_from,
+            Since::Start => self.began,
+        };
+        self.clock.zip(from).is_none_or(|(clock, from)| clock >= from.saturating_add(cycles))
+    }
+
     /// Does at once what is no instruction; whether it has to wait for memory now.
     pub(super) fn settle(&mut self, program: &[Op]) -> bool {
         let mut waits = false;
@@ -112,6 +153,10 @@ impl Warp {
                         waits = self.long >= self.short;
                         self.reason = if waits { State::LongScoreboard } else { State::ShortScoreboard };
                     }
+                }
+                Op::Clock => {
+                    self.at += 1;
+                    self.reads = true;
                 }
                 op @ (Op::Back { branch: false, .. } | Op::Again { branch: false }) => self.leave(op),
                 _ => return waits,
