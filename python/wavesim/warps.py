@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from wavesim.access import Access
 from wavesim.durations import Time
 from wavesim.errors import InvalidInput
-from wavesim.scalars import NUMBER, Truth
+from wavesim.scalars import NUMBER, Truth, is_truth
 from wavesim.spec import KINDS, LIST, Editable, Numbers, Spec, within
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Branch",
     "Load",
     "Loop",
+    "Poll",
     "Segment",
     "Shared",
     "Store",
@@ -222,8 +223,71 @@ class Loop(Editable, Spec):
             raise InvalidInput("body: a loop has at least one segment (got [])", "body", [])
 
 
+class PollNumbers(Numbers):
+    """Each CTA's cycles of a spin-wait; read in place as :class:`wavesim.spec.Numbers` are."""
+
+    __slots__ = ()
+
+
+def _cycles(cycles: Any) -> Any:
+    """Read a list of one time a CTA; a single time stays what it is."""
+    single = is_truth(cycles) or isinstance(cycles, str | bytes | int | float)
+    return cycles if single or not hasattr(cycles, "__len__") else PollNumbers(cycles)
+
+
+CLOCK_LOOP = (
+    Arithmetic(1, latency_cycles=6, pipe="other"),
+    Arithmetic(1, latency_cycles=5, pipe="alu"),
+    Arithmetic(1, latency_cycles=1, pipe="heavy"),
+    Arithmetic(1, latency_cycles=4, pipe="alu"),
+    Arithmetic(1, latency_cycles=13, pipe="alu"),
+)
+"""A turn of ``while (clock64() - from < cycles) {}`` in the machine code of sm_90, without its
+branch: the clock is read, subtracted in two halves, and compared in two."""
+
+
+class Poll(Editable, Spec):
+    """A spin-wait: the warp reads the clock over and over until ``cycles`` have passed.
+
+    While it waits it takes issue slots: warps that come later may have to wait until it ends.
+
+    Args:
+        cycles: how long it waits; or a list with each CTA's.
+        since: from when on: ``"here"``, its first reading of the clock, or ``"start"``, the first
+            instruction that the warp issued.
+        body: what a turn is made of, beside the taken branch at its end; its first instruction
+            reads the clock. Arithmetic, tensor-core work, shared memory and branches. By default
+            what ``while (clock64() - from < cycles) {}`` is compiled to.
+    """
+
+    positional: ClassVar[tuple[str, ...]] = ("cycles",)
+    kind: Literal["poll"] = "poll"
+    cycles: Annotated[
+        Time | PollNumbers, Field(union_mode="left_to_right"), BeforeValidator(_cycles)
+    ]
+    since: Literal["here", "start"] = "here"
+    body: Annotated[tuple[Segment, ...], LIST] = CLOCK_LOOP
+
+    if TYPE_CHECKING:
+
+        def __init__(self, cycles: object, **fields: Any) -> None: ...
+
+    def model_post_init(self, context: object) -> None:
+        """See that a turn is something that can be run through any number of times."""
+        if not self.body:
+            raise InvalidInput("body: a spin-wait has at least one segment (got [])", "body", [])
+        for i, segment in enumerate(self.body):
+            if not isinstance(segment, Arithmetic | Tensor | Shared | Branch):
+                why = (
+                    "how often a spin-wait is run through is not known before: it has only "
+                    "arithmetic, tensor-core work, shared memory and branches"
+                )
+                at = f"body[{i}]"
+                raise InvalidInput(f"{at}: {why} (got {segment!r})", at, segment)
+
+
 Segment: TypeAlias = Annotated[
-    Arithmetic | Tensor | Shared | Load | Store | Await | Barrier | Branch | Loop,
+    Arithmetic | Tensor | Shared | Load | Store | Await | Barrier | Branch | Poll | Loop,
     Field(discriminator="kind"),
     KINDS,
 ]
@@ -269,6 +333,15 @@ def _accesses(segments: Sequence[Any], path: str) -> Iterator[tuple[str, Access]
             yield from _accesses(segment.body, f"{at}.body")
         elif isinstance(segment, Load | Store) and segment.access is not None:
             yield f"{at}.access", segment.access
+
+
+def _polls(segments: Sequence[Any], path: str) -> Iterator[tuple[str, PollNumbers]]:
+    for i, segment in enumerate(segments):
+        at = f"{path}[{i}]"
+        if isinstance(segment, Loop):
+            yield from _polls(segment.body, f"{at}.body")
+        elif isinstance(segment, Poll) and isinstance(segment.cycles, PollNumbers):
+            yield f"{at}.cycles", segment.cycles
 
 
 class ProgramNumbers(Numbers):
@@ -331,10 +404,17 @@ class Warps(Editable, Spec):
                     why = str(error).removeprefix("grid")
                     raise InvalidInput(f"grid: {path}{why}", "grid", count) from None
                 raise within(path, error) from None
+        for i, program in enumerate(self.programs):
+            for path, cycles in _polls(program, f"programs[{i}]"):
+                if len(cycles) != count:
+                    why = f"one time a CTA is needed, {count:,} in all"
+                    got = len(cycles)
+                    raise InvalidInput(f"{path}: {why} (got {got:,})", path, got)
         if self.order is not None and len(self.order) != count:
             why = f"one program's number a CTA is needed, {count:,} in all"
             got = len(self.order)
             raise InvalidInput(f"order: {why} (got {got:,})", "order", got)
 
 
+Poll.model_rebuild()
 Loop.model_rebuild()

@@ -17,6 +17,7 @@ from wavesim import _wavesim
 from wavesim.durations import Bimodal, Duration, LogNormal, PerCta
 from wavesim.errors import InvalidInput
 from wavesim.tiles import raster
+from wavesim.warps import PollNumbers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +36,7 @@ _ACCESS = re.compile(r"^\.work\.warps\.accesses\[(\d+)\]")
 _KERNEL = re.compile(r"^(?:program\.)?kernels\[(\d+)\]")
 _TAG = re.compile(
     r"\.(?:launch|record|wait|copy|graph|persistent|grid_sync|access|tiles|streaming|warps"
-    r"|(?<=\]\.)(?:arithmetic|tensor|shared|load|store|loop)(?=\.)|from(?=\.)"
+    r"|(?<=\]\.)(?:arithmetic|tensor|shared|load|store|poll|loop)(?=\.)|from(?=\.)"
     r"|(?<=\.pattern\.)(?:stream|reuse|panels|attention|strided|random|listed|broadcast|chase)"
     r"|chain(?=\.(?:before|after|needs))|duration(?=\.\w))\b"
 )
@@ -236,19 +237,27 @@ def _warps(work: Any, arrays: list[Array]) -> dict[str, Any]:
         arrays.append(work.order.array)
         order = len(arrays) - 1
     numbers = {access: i for i, access in enumerate(work.accesses())}
-    programs = [[_segment(segment, numbers) for segment in program] for program in work.programs]
+    programs = [
+        [_segment(inner, numbers, arrays) for inner in program] for program in work.programs
+    ]
     times = {name: {"cycles": getattr(work, f"{name}_cycles")} for name in ("startup", "finish")}
     accesses = [_access(access, arrays) for access in numbers]
     return {"programs": programs, "accesses": accesses, "order": order, **times}
 
 
-def _segment(segment: Any, numbers: Mapping[Access, int]) -> Any:
+def _segment(segment: Any, numbers: Mapping[Access, int], arrays: list[Array]) -> Any:
     fields = dict(segment.__dict__)
     kind = fields.pop("kind")
     if kind in _WORDS:
         return _WORDS[kind]
     if kind == "loop":
-        fields["body"] = [_segment(inner, numbers) for inner in segment.body]
+        fields["body"] = [_segment(inner, numbers, arrays) for inner in segment.body]
+    elif kind == "poll":
+        fields["body"] = [_segment(inner, numbers, arrays) for inner in segment.body]
+        fields["cycles"] = {"constant": segment.cycles}
+        if isinstance(segment.cycles, PollNumbers):
+            arrays.append(segment.cycles.array)
+            fields["cycles"] = {"per_cta": len(arrays) - 1}
     elif kind == "shared":
         fields["kind"] = fields.pop("access")
     elif kind == "load":

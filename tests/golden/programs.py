@@ -20,7 +20,7 @@ from wavesim import (
     Wait,
     Warps,
 )
-from wavesim.warps import Arithmetic, Barrier, Load, Loop, Shared
+from wavesim.warps import Arithmetic, Barrier, Load, Loop, Poll, Shared
 
 UNEVEN = Duration.lognormal(mean_ns=3_000, cv=0.4)
 
@@ -146,6 +146,12 @@ def warps_exactly() -> wavesim.Run:
     return _warps("exact")
 
 
+def waits() -> wavesim.Run:
+    asked = [3_000 * (cta % 17) / 16 for cta in range(2_500)]
+    work = Warps([Poll(asked, since="start"), Barrier(), Loop(2, [Poll(300)])])
+    return wavesim.simulate("h200", Kernel(2_500, 128, work=work), seed=3)
+
+
 def xcds() -> wavesim.Run:
     return wavesim.simulate("mi300x", Kernel(4_000, 256, work=UNEVEN), seed=1)
 
@@ -174,6 +180,7 @@ PROGRAMS: dict[str, Callable[[], wavesim.Run]] = {
         protected,
         warps_at_rates,
         warps_exactly,
+        waits,
         xcds,
         scaled,
     )

@@ -34,6 +34,7 @@ OFFSETS = IN + "pattern.offsets[0]"
 ONE = '{ kind = "constant", ns = 1 }'
 CIRCLE = [1, 0, *[-1] * 98]
 HALF = [0.5, *[0] * 99]
+POLL = '{ kind = "warp_programs", programs = [{ kind = "poll", '
 
 
 def test_one_kernel_needs_no_program(tmp_path: Path) -> None:
@@ -108,6 +109,7 @@ def test_a_program_is_read_in_order(tmp_path: Path) -> None:
         '{ kind = "bimodal", low_ns = 1, high_ns = 9, high_share = 0.1 }',
         '{ kind = "persistent", tasks = 500, duration = { kind = "constant", ns = 4 } }',
         '{ kind = "measured", span_ns = 20_000, on = "a100-sxm4-80" }',
+        '{ kind = "warp_programs", programs = [{ kind = "poll", cycles = 500, since = "start" }] }',
     ],
 )
 def test_each_kind_of_work_can_be_written(tmp_path: Path, work: str) -> None:
@@ -241,6 +243,9 @@ def test_a_fault_is_named_by_its_path(tmp_path: Path, wrong: str, field: str, wh
             IN + "inputs[0].bytes",
         ),
         ('{ kind = "warp_programs", programs = [{ kind = "await" }] }', IN + "programs[0]"),
+        (f"{POLL}cycles = [1, 2] }}] }}", IN + "programs[0][0].cycles"),
+        (f"{POLL}cycles = -1 }}] }}", IN + "programs[0][0].cycles"),
+        (f'{POLL}cycles = 9, since = "now" }}] }}', IN + "programs[0][0].since"),
         (f'{{ kind = "chain", before = {ONE}, after = {ONE}, needs = {CIRCLE} }}', IN + "needs"),
         (f'{{ kind = "access", pattern = {{ kind = "listed", offsets = {HALF} }} }}', OFFSETS),
         ('{ kind = "per_cta", file = "x.parquet", column = "ns" }', "kernels.k.work.file"),

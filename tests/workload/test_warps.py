@@ -14,6 +14,7 @@ from wavesim.warps import (
     Branch,
     Load,
     Loop,
+    Poll,
     Shared,
     Store,
     Tensor,
@@ -28,6 +29,7 @@ ALL_SEGMENTS = [
     Await(),
     Barrier(),
     Branch(),
+    Poll(100),
     Loop(3, [Arithmetic(1)], unrolled=True),
 ]
 
@@ -92,6 +94,31 @@ def test_ctas_take_programs_in_turn_or_as_the_order_says():
     assert lengths(order=[1, 1, 0, 1]) == [True, True, False, True]
 
 
+def test_ctas_wait_for_their_own_time_or_for_the_same():
+    def lengths(cycles, **fields):
+        work = Warps([Poll(cycles, since="start", **fields)])
+        run = wavesim.simulate("h200", Kernel(4, 32, work=work))
+        ctas = run.ctas.sort("cta")
+        return (ctas["end_ns"] - ctas["start_ns"]) * 1.98
+
+    asked = np.array([4_000, 1_000, 3_000, 2_000])
+    assert lengths(asked).to_list() == pytest.approx(asked.tolist(), abs=80)
+    assert lengths(2_500).to_list() == pytest.approx([2_500] * 4, abs=80)
+    # A turn of 1,010 cycles: time is up in the third, and is noticed half a turn later.
+    slow = lengths(2_500, body=[Arithmetic(250)])
+    assert slow.to_list() == pytest.approx([4_015] * 4, abs=80)
+
+
+def test_waits_survive_saving(tmp_path):
+    work = Warps([Loop(2, [Poll([5.0, 7.0, 2.5])]), Poll(10, since="start")])
+    run = wavesim.simulate("h200", Kernel(3, work=work))
+    run.save(tmp_path / "run")
+    again = wavesim.load(tmp_path / "run")
+    assert again.program == run.program
+    assert again.program.items[0].kernel.work == work
+    assert wavesim.simulate("h200", again.program).digest == run.digest
+
+
 def test_startup_and_finish_are_added():
     def length(**fields):
         return mean_ns(
@@ -143,6 +170,20 @@ def test_the_policy_of_the_device_decides_who_ends_first():
         (lambda: Warps([]), "programs[0]"),
         (lambda: Warps([[Arithmetic(1)], []]), "programs[1]"),
         (lambda: Loop(5, []), "body"),
+        (lambda: Poll(-1), "cycles"),
+        (lambda: Poll(float("nan")), "cycles"),
+        (lambda: Poll("soon"), "cycles"),
+        (lambda: Poll(True), "cycles"),
+        (lambda: Poll([5, -1]), "cycles[1]"),
+        (lambda: Poll(5, since="launch"), "since"),
+        (lambda: Poll(5, body=[]), "body"),
+        (lambda: Poll(5, body=[Arithmetic(1), Barrier()]), "body[1]"),
+        (lambda: Loop(2, [Poll([1, -1])]), "cycles[1]"),
+        (lambda: Kernel(3, work=Warps([Poll([1, 2])])), "work.programs[0][0].cycles"),
+        (
+            lambda: Kernel(3, work=Warps([Loop(2, [Barrier(), Poll([1, 2])])])),
+            "work.programs[0][0].body[1].cycles",
+        ),
         (lambda: Warps([{"kind": "loop", "count": 5, "body": []}]), "programs[0][0].body"),
         (lambda: Program([Kernel(1, work=Warps([[Arithmetic(1)]] * 2))]), "work.programs"),
     ],
