@@ -81,3 +81,13 @@ def test_blocks_without_a_log_take_the_times_that_were_drawn(folder_of, runs):
     result = validate(folder_of(rows))
     assert result.rows.height == 18
     assert result.rows["error"].mean() < 0.002
+
+
+def test_blocks_whose_schedulers_are_full_wait_for_the_older_ones(folder_of, runs):
+    # Sixteen blocks of 128 threads an SM, of which the young ones ask for little: they end late.
+    rows = runs.filter(
+        pl.col("dist").is_in(["ramp_down", "exp"]), experiment="spin_dist", block=128
+    )
+    result = validate(folder_of(rows))
+    assert result.rows.height == 4
+    assert result.rows["error"].max() < 0.03

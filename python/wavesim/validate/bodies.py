@@ -34,7 +34,6 @@ __all__ = [
     "TaskLoop",
     "empty",
     "spin",
-    "spin_listed",
     "spin_regs",
     "spin_regs_beside",
     "unlogged",
@@ -52,10 +51,6 @@ POLL = 45.0
 
 SHORTEST = 56.0
 """A loop that has nothing to wait for takes this long all the same."""
-
-LOADED = 450.0
-"""The same where the time that is waited for is loaded. Read off the shortest blocks of ``exp`` in
-the logs of ``spin_dist``."""
 
 LOG = 100.0
 """From leaving the loop to the second reading of the clock: barrier, the record's other fields."""
@@ -130,11 +125,6 @@ def spin(cycles: float, resident: int = 2) -> Duration:
         return Duration.constant(cycles=max(cycles + LOG_ALONE, SHORTEST_ALONE))
     low = max(cycles, SHORTEST) + LOG
     return Duration.uniform(low_cycles=low, high_cycles=low + POLL)
-
-
-def spin_listed(cycles: Cycles) -> Duration:
-    """``spin``, with its record, where each block loads its own time."""
-    return Duration.per_cta(cycles=np.maximum(cycles, LOADED) + LOG + POLL / 2)
 
 
 def unlogged(cycles: float) -> Duration:

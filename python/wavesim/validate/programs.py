@@ -9,7 +9,7 @@ A line of code is written as a word an instruction: its pipe (``fma``, ``alu``, 
 from __future__ import annotations
 
 import re
-from typing import get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from wavesim.access import Access
 from wavesim.warps import (
@@ -19,12 +19,16 @@ from wavesim.warps import (
     Branch,
     Load,
     Loop,
+    Poll,
     Segment,
     Shared,
     Warps,
 )
 
-__all__ = ["FETCH", "fma_chain", "mixed", "smem_barrier"]
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["FETCH", "fma_chain", "mixed", "smem_barrier", "spin_listed"]
 
 FETCH = 135.0
 """From a block's first clock reading until its code behind that has been fetched: as long in all of
@@ -158,3 +162,19 @@ def mixed(per_load: int, iterations: int, access: Access) -> Warps:
     begin = " other/20 alu/1 heavy/1 alu/11 other/5 heavy/1 other/3 alu/5 heavy/7"
     program = [*_code(_BEGIN + begin), Loop(iterations, body), *_code("alu/2 alu/2 " + _END)]
     return Warps(program, startup_cycles=FETCH)
+
+
+def spin_listed(cycles: np.ndarray[Any, np.dtype[np.float64]]) -> Warps:
+    """``spin`` where each block waits for its own time, which it loads from a list of them.
+
+    The wait counts from the first instruction, long before the code behind it has been fetched.
+    """
+    entry = "other/2 alu/4 alu/1 other/12 other/20 ldc await heavy/5"
+    end = "bar other/2 alu/4 alu/4 alu/13 other/5 other/1 other/1 other/2"
+    program = [
+        *_code(f"other/1 {_BEGIN} {entry}"),
+        Load(footprint_bytes=4 * len(cycles)),
+        Poll(cycles, since="start"),
+        *_code(end),
+    ]
+    return Warps(program)

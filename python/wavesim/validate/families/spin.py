@@ -9,7 +9,7 @@ import numpy as np
 from wavesim.devices import Device
 from wavesim.durations import Duration
 from wavesim.run import Run
-from wavesim.validate import bodies, draws
+from wavesim.validate import bodies, draws, programs
 from wavesim.validate.families.common import (
     Family,
     completion_us,
@@ -69,7 +69,7 @@ def _spin_dist(inputs: Inputs, device: Device) -> dict[str, float]:
 def _spin_dist_kernel(inputs: Inputs, device: Device) -> Kernel:
     grid = inputs.count("grid")
     if inputs.block_cycles is None:
-        return logged(inputs, bodies.spin_listed(draws.asked(inputs, grid, grid + 1)))
+        return kernel_of(inputs, programs.spin_listed(draws.asked(inputs, grid, grid + 1)))
     if len(inputs.block_cycles) != grid:
         found = len(inputs.block_cycles)
         raise NotSimulated(f"blocks.parquet has {found} blocks of a grid of {grid}")
