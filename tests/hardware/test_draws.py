@@ -75,6 +75,21 @@ def test_times_for_other_tasks_are_refused(folder_of):
     assert skipped == "asked.parquet has 2 times for 1000 blocks or tasks"
 
 
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda asked: asked.filter(pl.col("cta") != 10), "has 0 times for 1000 blocks or tasks"),
+        (lambda asked: pl.concat([asked, asked]), "has 0 times for 1000 blocks or tasks"),
+        (lambda asked: asked.head(0), "has 0 times for 1000 blocks or tasks"),
+        (lambda asked: asked.with_columns(cycles=pl.col("cycles") - 5), "0 or more (got -5)"),
+    ],
+)
+def test_times_are_not_drawn_where_some_are_listed(folder_of, change, why):
+    row = pl.DataFrame([{"run": 0, "smem": 0, **TASKS}])
+    change(asked_of([*range(1_000)])).write_parquet(folder_of(row) / "asked.parquet")
+    assert why in validate(folder_of(row)).skipped["why"][0]
+
+
 def test_blocks_without_a_log_take_the_times_that_were_drawn(folder_of, runs):
     # Three blocks of 256 threads an SM: no scheduler is full.
     rows = runs.filter(experiment="spin_dist", block=256)

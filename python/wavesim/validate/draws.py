@@ -112,6 +112,8 @@ def asked(inputs: Inputs, count: int, seed: int) -> Cycles:
         return drawn(inputs.text("dist"), inputs.number("mean"), count, seed)
     if len(listed) != count:
         raise NotSimulated(f"asked.parquet has {len(listed)} times for {count} blocks or tasks")
+    if not np.all(listed >= 0):
+        raise NotSimulated(f"asked.parquet: times must be 0 or more (got {listed.min():g})")
     return listed
 
 

@@ -166,6 +166,10 @@ class Tables:
         chosen = self._runs.filter(pl.col("experiment").is_in(list(families)))
         cycles = self._by_block(_BLOCKS, "cycles", pl.Float64(), chosen, with_blocks, needed=True)
         asked = self._by_block(_ASKED, "cycles", pl.Float64(), chosen, families, needed=True)
+        if (self.folder / _ASKED).is_file() and "dist" in chosen.columns:
+            # Where times are listed, none are drawn: a run of which some are missing has none.
+            drawn = chosen.filter(pl.col("dist").is_not_null())["run"].to_list()
+            asked = {run: np.empty(0) for run in drawn} | asked
         sms = self._by_block(_BLOCKS, "smid", pl.Int64(), chosen, placed, needed=False)
         return [_row(row, cycles, sms, asked) for row in chosen.iter_rows(named=True)] + counted
 

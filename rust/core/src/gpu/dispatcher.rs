@@ -117,10 +117,12 @@ impl<P: Dispatch> Dispatcher<P> {
     #[inline]
     pub(crate) fn give_back(&mut self, message: Message, Reusable { at, queued, .. }: Reusable) {
         debug_assert!(self.returning.back().is_none_or(|last| last.at <= at));
-        if queued {
+        // Nobody overtakes those that wait: the ends of an SM are heard in the order in which they were.
+        let waits = queued || !self.waiting.is_empty();
+        if waits {
             self.waiting.push(message);
         }
-        self.returning.push_back(Returning { at, message: (!queued).then_some(message) });
+        self.returning.push_back(Returning { at, message: (!waits).then_some(message) });
     }
 
     /// The next slot that comes back: known which, if nothing that happens from `next` on could still change that.
@@ -137,7 +139,8 @@ impl<P: Dispatch> Dispatcher<P> {
     #[inline]
     pub(crate) fn come_back(&mut self) -> Option<Message> {
         let Returning { at, message } = self.returning.pop_front()?;
-        message.or_else(|| self.waiting.take(at))
+        // Each of those that wait was given a time by which it can have been taken.
+        Some(message.unwrap_or_else(|| self.waiting.take(at).expect("for each slot that comes back, an end waits")))
     }
 
     /// Begins to place the head going round.
@@ -218,7 +221,11 @@ impl<P: Dispatch> Dispatcher<P> {
     ) -> Option<Placement> {
         let head = self.head()?;
         let gpc = self.groups.gpc_of(sm);
-        if self.visit.is_some() || runs[head].left_for(gpc) == 0 || !sms.fits(sm, &runs[head].footprint) {
+        // The head may have become another one just now, and clusters are placed as a whole.
+        if self.visit.is_some() || runs[head].cluster_launch() {
+            return None;
+        }
+        if runs[head].left_for(gpc) == 0 || !sms.fits(sm, &runs[head].footprint) {
             return None;
         }
         let placement = self.place(head, sm, slot, now, false, runs, sms);

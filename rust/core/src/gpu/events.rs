@@ -391,15 +391,21 @@ mod tests {
         #[test]
         fn looking_ahead_changes_nothing(
             seed in any::<u64>(),
-            grids in prop::collection::vec((1..6000_u32, 1..9_u32, 0.0..3_000.0, 1.0..4.0), 1..4),
+            grids in prop::collection::vec((1..3000_u32, 1..9_u32, 0.0..3_000.0, 1.0..4.0, 0..4_u32), 1..4),
             streams in 1..3_u32,
         ) {
             let kernels: Vec<Kernel> = grids
                 .iter()
-                .map(|&(ctas, warps, low, spread)| {
+                .map(|&(ctas, warps, low, spread, way)| {
                     let (low, high) = (Span::Ns(low), Span::Ns(low * spread));
                     let work = Work::Duration(Duration::Uniform { low, high });
-                    Kernel { work, ..Kernel::of(ctas, 32 * warps) }
+                    // Plain ones, some that leave early all but a warp, and clusters.
+                    let kernel = Kernel { work, ..Kernel::of(2 * ctas, 32 * warps) };
+                    match way {
+                        0 => Kernel { last_warp_cycles: 1_000.0, ..kernel },
+                        1 => Kernel { cluster: 2, ..kernel },
+                        _ => kernel,
+                    }
                 })
                 .collect();
             let launch = |kernel| Launch {

@@ -33,6 +33,7 @@ pub(crate) struct Messages {
     waiting: Vec<VecDeque<Message>>,
     part_of: IdVec<SmId, u16>,
     next: usize,
+    count: usize,
 }
 
 impl Messages {
@@ -49,11 +50,16 @@ impl Messages {
                 parts += 1;
             }
         }
-        Self { waiting: vec![VecDeque::new(); usize::from(parts)], part_of, next: 0 }
+        Self { waiting: vec![VecDeque::new(); usize::from(parts)], part_of, next: 0, count: 0 }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
     }
 
     #[inline]
     pub(crate) fn push(&mut self, message: Message) {
+        self.count += 1;
         let queue = &mut self.waiting[usize::from(self.part_of[message.place.sm()])];
         let before = queue.iter().rposition(|other| other.earliest <= message.earliest).map_or(0, |last| last + 1);
         queue.insert(before, message);
@@ -66,6 +72,7 @@ impl Messages {
         let can = |queue: &VecDeque<Message>| queue.front().is_some_and(|message| message.earliest <= at);
         let found = from.iter().position(can).map(|i| self.next + i).or_else(|| before.iter().position(can))?;
         self.next = (found + 1) % self.waiting.len();
+        self.count -= 1;
         self.waiting[found].pop_front()
     }
 }
