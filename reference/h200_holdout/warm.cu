@@ -1,10 +1,5 @@
 // One wave of `panel` with parts of A or B in L2 before it begins: nvcc -O3 -std=c++17 -arch=sm_90 warm.cu -o warm && ./warm
-#include "../h200/kernels.cu"
-#include <cstdio>
-#include <cstdlib>
-#include <vector>
-#include <algorithm>
-#define CHECK(x) do { cudaError_t e = (x); if (e != cudaSuccess) { fprintf(stderr, "%s: %s\n", #x, cudaGetErrorString(e)); exit(1); } } while (0)
+#include "harness.h"
 __global__ void warm(const uint4* p, const unsigned* chunks, unsigned n, unsigned* sink) {
   unsigned acc = 0, start = n * blockIdx.x / gridDim.x;
   for (unsigned c = 0; c < n; c++) { const uint4* q = p + size_t(chunks[(start + c) % n]) * 1024; for (unsigned i = threadIdx.x; i < 1024; i += blockDim.x) { uint4 v = __ldcg(q + i); acc ^= v.x ^ v.y; } }
@@ -14,7 +9,7 @@ int main() {
   uint4* data; void* flushed; unsigned *order, *sink, *list; Rec* rec;
   CHECK(cudaMalloc(&data, size_t(4) << 30)); CHECK(cudaMalloc(&flushed, size_t(256) << 20)); CHECK(cudaMalloc(&order, 1 << 20)); CHECK(cudaMalloc(&list, 1 << 20)); CHECK(cudaMalloc(&sink, 256)); CHECK(cudaMalloc(&rec, sizeof(Rec) * 5000));
   CHECK(cudaMemset(data, 1, size_t(4) << 30));
-  CHECK(cudaFuncSetAttribute(panel_read, cudaFuncAttributeMaxDynamicSharedMemorySize, 232448));
+  CHECK(cudaFuncSetAttribute(panel_read, cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxDynamicSharedMemory));
   int shapes[][2] = {{1, 1}, {1, 2}, {2, 2}, {8, 1}, {1, 8}, {4, 4}, {8, 8}, {8, 16}, {16, 8}, {4, 33}, {8, 33}, {16, 16}, {33, 8}};
   const char* names[] = {"none", "all", "half the rows", "half the steps", "half of each", "a third missing", "one row missing", "one row warm"};
   for (auto& s : shapes) {

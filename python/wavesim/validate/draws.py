@@ -16,15 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
 
 import numpy as np
 
+from wavesim.validate.bodies import Cycles
 from wavesim.validate.tables import Inputs, NotSimulated
 
 __all__ = ["LAWS", "TASK_SEED", "asked", "drawn"]
-
-Cycles: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 TASK_SEED = 5
 """Of the tasks of ``persistent_*_dist``, whatever their law."""

@@ -22,7 +22,7 @@ pub(crate) trait Dispatch {
     fn next_pass(&mut self, last: Visit, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit>;
 
     /// A CTA on `sm` ran its last instruction at `end`, `cold` if it is the first of its launch that ends there: when its
-    /// slot can be given away again, if those that end later come later.
+    /// slot can be given away again.
     fn reusable(&mut self, end: Time, sm: SmId, cold: bool) -> Reusable;
 
     /// The least time from a CTA's end until its slot can be given away again.
