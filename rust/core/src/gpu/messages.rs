@@ -45,10 +45,6 @@ impl Parts {
         Self(vec![0; count.div_ceil(64)])
     }
 
-    fn is_empty(&self) -> bool {
-        self.0.iter().all(|&word| word == 0)
-    }
-
     #[inline]
     fn insert(&mut self, part: usize) {
         self.0[part / 64] |= 1 << (part % 64);
@@ -92,10 +88,6 @@ impl Messages {
             busy: Parts::none_of(parts.into()),
             next: 0,
         }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.busy.is_empty()
     }
 
     #[inline]
