@@ -263,6 +263,7 @@ class Run:
         """Write a trace for ui.perfetto.dev, one track a slot: ``.json``, or ``.gz``, gzipped.
 
         Raises:
+            InvalidInput: ``path`` is no path.
             WavesimError: the file cannot be written.
         """
         from wavesim.io.perfetto import write_run  # noqa: PLC0415 (loaded when asked for)
@@ -273,6 +274,7 @@ class Run:
         """Write a report: one ``.html`` file that needs nothing else.
 
         Raises:
+            InvalidInput: ``path`` is no path.
             WavesimError: the file cannot be written.
         """
         from wavesim.report import write_report  # noqa: PLC0415 (Altair takes long to load)
@@ -283,6 +285,7 @@ class Run:
         """Save all of it in a folder: Parquet with a manifest; :func:`wavesim.load` reads it.
 
         Raises:
+            InvalidInput: ``folder`` is no path.
             WavesimError: the folder cannot be written.
         """
         from wavesim.io.store import save  # noqa: PLC0415 (loaded when asked for)

@@ -1,4 +1,4 @@
-"""Numbers and truth values as callers write them: what is taken for one, and what is not.
+"""Numbers, truth values and paths as callers write them: what is taken for one, and what is not.
 
 Pydantic reads ``"128"`` and ``True`` as numbers, and ``1`` and ``"yes"`` as true. In a simulation
 each of these is a mistake that nothing would tell: a grid of ``True`` CTAs runs. So each number of
@@ -9,7 +9,9 @@ are numbers like Python's, and a whole float is a whole number (``1e6`` CTAs).
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AllowInfNan, BeforeValidator
@@ -17,7 +19,17 @@ from pydantic_core import PydanticCustomError
 
 from wavesim.errors import InvalidInput
 
-__all__ = ["KEY", "NUMBER", "Finite", "Truth", "is_truth", "listed", "whole", "whole_from"]
+__all__ = [
+    "KEY",
+    "NUMBER",
+    "Finite",
+    "Truth",
+    "is_truth",
+    "listed",
+    "path_from",
+    "whole",
+    "whole_from",
+]
 
 T = TypeVar("T")
 
@@ -53,6 +65,17 @@ def listed(field: str, values: Iterable[T], of: str) -> tuple[T, ...]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InvalidInput(f"{field}: must be a list of {of} (got {values!r})", field, values)
     return tuple(values)
+
+
+def path_from(field: str, value: object, what: str = "a path") -> Path:
+    """Give the path that an argument names; raises InvalidInput for what is none."""
+    try:
+        path = os.fspath(value)  # type: ignore[call-overload]
+    except TypeError:
+        path = None
+    if not isinstance(path, str) or "\0" in path:
+        raise InvalidInput(f"{field}: must be {what} (got {value!r})", field, value)
+    return Path(path)
 
 
 def _number(value: Any) -> Any:

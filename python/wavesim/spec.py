@@ -257,6 +257,7 @@ class Numbers:
 
     _least: ClassVar[float] = 0
     _rule: ClassVar[str] = f"a duration is a number from 0 to {LONGEST_NS:g}"
+    _what: ClassVar[str] = "a list of numbers"
 
     def __init__(self, values: object) -> None:
         import numpy as np  # noqa: PLC0415 (takes a fifth of the time that wavesim takes to load)
@@ -270,10 +271,14 @@ class Numbers:
                 raise TypeError
             array = given.astype(np.float64, copy=False)
         except (TypeError, ValueError, OverflowError):
-            raise InvalidInput(f"must be a list of numbers (got {shown(values)})") from None
+            for at, value in enumerate(_entries(values)):
+                if not _may_be_number(value):
+                    why = f"must be a number (got {shown(value)})"
+                    raise InvalidInput(f"[{at}]: {why}", f"[{at}]", value) from None
+            raise InvalidInput(f"must be {self._what} (got {shown(values)})") from None
         if array.ndim != 1:
             got = f"{array.ndim} dimensions" if array.ndim else shown(values)
-            raise InvalidInput(f"must be a list of numbers (got {got})")
+            raise InvalidInput(f"must be {self._what} (got {got})")
         outside = ~((array >= self._least) & (array <= LONGEST_NS))
         if outside.any():
             at = int(outside.argmax())
@@ -334,6 +339,25 @@ def _has_look_alikes(values: object, array: np.ndarray[Any, Any]) -> bool:
     elif not isinstance(values, list | tuple):
         return False
     return any(is_truth(value) or isinstance(value, str | bytes) for value in values)
+
+
+def _entries(values: object) -> Iterable[object]:
+    """Give the entries of what is a list; of anything else, none."""
+    if isinstance(values, list | tuple | pl.Series):
+        return values
+    return values if getattr(values, "ndim", 0) else ()  # type: ignore[return-value]
+
+
+def _may_be_number(value: object) -> bool:
+    if value is None:  # a missing one, which is told as such
+        return True
+    if is_truth(value) or isinstance(value, str | bytes):
+        return False
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
 
 
 class CtaNumbers(Numbers):

@@ -228,11 +228,14 @@ class PollNumbers(Numbers):
 
     __slots__ = ()
 
+    _what: ClassVar[str] = "a number or a list of numbers"
+
 
 def _cycles(cycles: Any) -> Any:
     """Read a list of one time a CTA; a single time stays what it is."""
-    single = is_truth(cycles) or isinstance(cycles, str | bytes | int | float)
-    return cycles if single or not hasattr(cycles, "__len__") else PollNumbers(cycles)
+    if not hasattr(cycles, "__len__") and hasattr(cycles, "__float__") and not is_truth(cycles):
+        return cycles
+    return PollNumbers(cycles)
 
 
 CLOCK_LOOP = (

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 
 import pytest
 from hypothesis import given
@@ -176,6 +177,39 @@ def test_with_other_parts_of_l2_the_gpcs_are_dealt_over_them_unless_they_are_tol
     assert h200.edited({"l2.halves": 2}).topology == h200.topology
     with pytest.raises(InvalidInput, match=r"topology.gpcs\[0\].half: L2 has 1 part"):
         h200.edited({"l2.halves": 1, "topology.gpcs": h200.model_dump()["topology"]["gpcs"]})
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"l2.halves": 3}, "a multiple of 3 up to 30078, such as 93 or 96 (got 94)"),
+        ({"l2.halves": 4}, "a multiple of 4 up to 30080, such as 92 or 96 (got 94)"),
+        ({"l2.halves": 96}, "a multiple of 96 up to 30048, such as 96 (got 94)"),
+        ({"l2.slices": 95}, "a multiple of 2 up to 30080, such as 94 or 96 (got 95)"),
+        ({"l2.slices": 0}, "a multiple of 2 up to 30080, such as 2 (got 0)"),
+        ({"l2.slices": 10**6}, "a multiple of 2 up to 30080, such as 30080 (got 1000000)"),
+    ],
+)
+def test_slices_that_do_not_divide_over_the_parts_are_refused_with_numbers_that_do(changes, said):
+    h200 = wavesim.device("h200")
+    with pytest.raises(InvalidInput) as caught:
+        h200.edited(changes)
+    assert (caught.value.field, str(caught.value).endswith(said)) == ("l2.slices", True), caught
+    for slices in re.findall(r"\d+", said.partition("such as ")[2].partition(" (got")[0]):
+        assert h200.edited({**changes, "l2.slices": int(slices)}).l2.slices == int(slices)
+
+
+@pytest.mark.parametrize("halves", [1, 3, 5, 8])
+def test_edited_devices_and_those_of_the_catalogue_have_the_same_gpcs_near_to_a_part(halves):
+    a100 = wavesim.device("a100-sxm4-40")
+    changes = {"l2.halves": halves, "l2.slices": 120, "l2.bytes": 120 << 18}
+    parts = [gpc.half for gpc in a100.edited(changes).topology.gpcs]
+    count = len(parts)
+    assert parts == [i * halves // count for i in range(count)]
+    again = a100.edited({**changes, "l2.slices": 120}).edited(
+        {"l2.halves": a100.l2.halves, "l2.slices": 120}
+    )
+    assert again.topology == a100.topology, "as the catalogue has them"
 
 
 def test_another_capability_brings_its_limits():

@@ -195,6 +195,32 @@ def test_what_cannot_be_is_refused_with_its_field(make, field):
     assert str(caught.value).startswith(f"{caught.value.field}: ")
 
 
+@pytest.mark.parametrize(
+    ("cycles", "said"),
+    [
+        ("soon", "cycles: must be a number or a list of numbers (got 'soon')"),
+        (True, "cycles: must be a number or a list of numbers (got True)"),
+        ({"low": 1}, "cycles: must be a number or a list of numbers (got {'low': 1})"),
+        ([5, "soon"], "cycles[1]: must be a number (got 'soon')"),
+        ([5, -1], "cycles[1]: a duration is a number from 0 to 4.32e+15 (got -1)"),
+        ([5, None], "cycles[1]: a duration is a number from 0 to 4.32e+15 (got null)"),
+    ],
+)
+def test_what_is_no_time_of_a_spin_wait_is_told_with_its_entry_and_value(cycles, said):
+    with pytest.raises(InvalidInput) as caught:
+        Poll(cycles)
+    assert str(caught.value) == said
+    with pytest.raises(InvalidInput) as caught:
+        Warps.model_validate(
+            {
+                "programs": [
+                    [{"kind": "loop", "count": 2, "body": [{"kind": "poll", "cycles": cycles}]}]
+                ]
+            }
+        )
+    assert str(caught.value) == f"programs[0][0].body[0].{said}"
+
+
 def test_faults_of_an_order_speak_of_programs():
     for number in (-2.0, 1e300):
         with pytest.raises(InvalidInput, match=r"^order\[1\]: a CTA's program is one of the list"):

@@ -24,7 +24,7 @@ from wavesim.devices import Device
 from wavesim.devices import device as catalogue_device
 from wavesim.errors import InvalidInput
 from wavesim.io import Trace, read
-from wavesim.scalars import listed
+from wavesim.scalars import listed, path_from
 from wavesim.simulate import simulate
 from wavesim.text import counted
 
@@ -47,11 +47,11 @@ def analyze(
     ``device``: what the GPU is; by default what the trace says, else it must be given. ``gpu``:
     which of the trace's GPUs; by default the one with the most kernel time.
 
-    Raises InvalidInput if the device cannot be told or the GPU is not in the trace, and what
-    ``wavesim.read`` raises if a path is given.
+    Raises InvalidInput if ``trace`` is none, the device cannot be told or the GPU is not in the
+    trace, and what ``wavesim.read`` raises if a path is given.
     """
     if not isinstance(trace, Trace):
-        trace = read(trace)
+        trace = read(path_from("trace", trace, "a trace, or the path of one"))
     number = choose_gpu(trace, gpu)
     model = device_for(trace, number, device)
     kernels = with_residency(_of_gpu(trace.kernels, number), model)

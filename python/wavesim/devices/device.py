@@ -217,8 +217,10 @@ class Device(Spec):
         if halves == self.l2.halves or "topology.gpcs" in changes:
             return changes
         gpcs = self.model_dump()["topology"]["gpcs"]
-        for i, gpc in enumerate(gpcs):
-            gpc["half"] = int(i * float(halves) / len(gpcs))  # in order, as the engine deals them
+        for gpc, half in zip(
+            gpcs, _wavesim.parts_near_to(len(gpcs), int(float(halves))), strict=True
+        ):
+            gpc["half"] = half
         return {**changes, "topology.gpcs": gpcs}
 
     def __hash__(self) -> int:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from os import PathLike
-from pathlib import Path
 
 from wavesim.io.detect import FileKind, detect
 from wavesim.io.kineto import read_kineto
 from wavesim.io.trace import Trace
+from wavesim.scalars import path_from
 
 __all__ = ["FileKind", "Trace", "detect", "read"]
 
@@ -19,9 +19,9 @@ def read(path: str | PathLike[str], *, keep_partial: bool = False) -> Trace:
     raising; ``Trace.problems`` then says so.
 
     Raises UnsupportedFile, which says what the file is and how to get one that can be read, and
-    OSError if it cannot be opened.
+    OSError if it cannot be opened; InvalidInput if ``path`` is no path.
     """
-    file = Path(path)
+    file = path_from("path", path)
     kind = detect(file)
     assert kind is FileKind.TRACE_JSON  # the only kind that detect returns; others raise there
     return read_kineto(file, keep_partial=keep_partial)

@@ -17,17 +17,24 @@ from pathlib import Path
 import polars as pl
 
 from wavesim.errors import WavesimError
+from wavesim.scalars import path_from
 from wavesim.text import any_of
 
 
-def check_file(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
+def check_file(path: str | os.PathLike[str], suffixes: Sequence[str], field: str = "path") -> None:
     """See that a file of this name could be written, before anything is worked out for it.
 
+    Args:
+        path: the file.
+        suffixes: what its name may end in.
+        field: the argument that names it.
+
     Raises:
+        InvalidInput: it is no path.
         WavesimError: its name has none of these suffixes, it is a folder, or lies in none that can
             be written in.
     """
-    target = Path(path)
+    target = path_from(field, path)
     with _named_errors(target):
         why = ""
         if target.is_dir():
@@ -51,10 +58,11 @@ def atomic_file(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Iterat
         suffixes: what its name may end in: each stands for a format.
 
     Raises:
+        InvalidInput: ``path`` is no path.
         WavesimError: the file cannot be written; names ``path``. An existing file stays as it was.
     """
+    check_file(path, suffixes)
     target = Path(path)
-    check_file(target, suffixes)
     with _named_errors(target):
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         os.close(handle)
@@ -73,20 +81,21 @@ def atomic_file(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Iterat
 
 @contextmanager
 def atomic_folder(
-    path: str | os.PathLike[str], replaceable: Callable[[Path], bool]
+    folder: str | os.PathLike[str], replaceable: Callable[[Path], bool]
 ) -> Iterator[Path]:
-    """Yield a temporary folder to fill; at the end it becomes ``path``.
+    """Yield a temporary folder to fill; at the end it becomes ``folder``.
 
     Args:
-        path: the folder; one that exists is replaced whole.
+        folder: where; one that exists is replaced whole.
         replaceable: whether an existing folder may be replaced. It is asked so that no folder of
             something else is ever deleted.
 
     Raises:
+        InvalidInput: ``folder`` is no path.
         WavesimError: the folder cannot be written or may not be replaced; names ``path``. An
             existing folder stays as it was.
     """
-    target = Path(path)
+    target = path_from("folder", folder)
     with _named_errors(target):
         _check_replaceable(target, replaceable)
         target.parent.mkdir(parents=True, exist_ok=True)

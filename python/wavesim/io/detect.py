@@ -8,10 +8,12 @@ import zipfile
 import zlib
 from contextlib import closing
 from enum import StrEnum
+from os import PathLike
 from pathlib import Path
 
 from wavesim.errors import UnsupportedFile
 from wavesim.io.json_events import JsonEvents, open_bytes
+from wavesim.scalars import path_from
 
 _HEAD_BYTES = 1 << 16
 _PROFILE = "record one with torch.profiler.profile(...) and export_chrome_trace(path)"
@@ -70,12 +72,13 @@ class FileKind(StrEnum):
     TRACE_JSON = "trace-json"
 
 
-def detect(path: Path) -> FileKind:
+def detect(path: str | PathLike[str]) -> FileKind:
     """Tell the kind of ``path``.
 
     Raises UnsupportedFile, saying what the file is and how to get one that can be read, and
-    FileNotFoundError or another OSError if it cannot be opened.
+    FileNotFoundError or another OSError if it cannot be opened; InvalidInput if it is no path.
     """
+    path = path_from("path", path)
     if path.is_dir():
         raise _no(path, "a folder; give one trace file (each rank of a job has its own)")
     if path.stat().st_size == 0:

@@ -32,6 +32,7 @@ def write_frame(frame: pl.DataFrame, path: str | os.PathLike[str]) -> None:
     """Write a frame: as Parquet, as CSV, or as JSON, a list with an object a row.
 
     Raises:
+        InvalidInput: ``path`` is no path.
         WavesimError: the name ends in none of these, or the file cannot be written.
     """
     with atomic_file(path, FRAMES) as temporary:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import polars as pl
 
-from wavesim.io.atomic import atomic_file
+from wavesim.io.atomic import atomic_file, check_file
 from wavesim.io.formats import TRACES
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def write_run(run: Run, path: str | os.PathLike[str]) -> None:
         path: the file to write; an existing one is replaced only when the new one is whole.
 
     Raises:
+        InvalidInput: ``path`` is no path.
         WavesimError: the file cannot be written; names ``path``.
     """
     parts = [_kernel_events(run.kernels, KERNELS_PID, "kernels")]
@@ -79,8 +80,10 @@ def write_analysis(analysis: Analysis, path: str | os.PathLike[str]) -> None:
         path: as in ``write_run``.
 
     Raises:
+        InvalidInput: ``path`` is no path.
         WavesimError: the file cannot be written; names ``path``.
     """
+    check_file(path, TRACES)  # before anything is simulated for it
     columns = ["name", "stream", "start_ns", "end_ns"]
     copies = analysis.work.filter(pl.col("what") != "kernel").select(columns)
     measured = pl.concat([analysis.kernels, copies], how="diagonal_relaxed")

@@ -19,6 +19,7 @@ import polars as pl
 from wavesim.devices import Device, device
 from wavesim.errors import InvalidInput, UnsupportedFile
 from wavesim.io.tables import Table, fail
+from wavesim.scalars import path_from
 from wavesim.simulate import simulate
 from wavesim.spec import Numbers, within
 from wavesim.text import any_of
@@ -101,10 +102,11 @@ def read_scenario(path: str | os.PathLike[str]) -> Scenario:
 
     Raises:
         UnsupportedFile: the file is no TOML; says in which line.
-        InvalidInput: a field is missing, unknown or can't be; names its path and value.
+        InvalidInput: ``path`` is none, or a field is missing, unknown or can't be; names its path
+            and value.
         OSError: the file cannot be opened.
     """
-    file = Path(path)
+    file = path_from("path", path)
     try:
         values = tomllib.loads(file.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:

@@ -34,6 +34,7 @@ from wavesim.frames import (
 from wavesim.io.atomic import atomic_folder
 from wavesim.io.programs import decode_program, encode_program
 from wavesim.run import Run
+from wavesim.scalars import path_from
 
 __all__ = ["load", "save"]
 
@@ -80,6 +81,7 @@ def save(run: Run, folder: str | os.PathLike[str]) -> None:
         folder: where to.
 
     Raises:
+        InvalidInput: ``folder`` is no path.
         WavesimError: the folder cannot be written; names it.
     """
     stored = run.stored()
@@ -120,11 +122,12 @@ def load(folder: str | os.PathLike[str]) -> Run:
         folder: the folder.
 
     Raises:
+        InvalidInput: ``folder`` is no path.
         UnsupportedFile: the folder is no saved run, a file of it is missing or damaged, or it is
             of a later version of wavesim; names the file.
         OSError: a file cannot be read.
     """
-    place = Path(folder)
+    place = path_from("folder", folder)
     manifest = _manifest(place)
     try:
         for name, expected in manifest["files"].items():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from wavesim.io.atomic import check_file
+from wavesim.io.formats import PAGES
 from wavesim.report.of_analysis import analysis_page
 from wavesim.report.of_run import run_page
 from wavesim.report.page import write_page
@@ -26,6 +28,8 @@ def write_report(subject: Run | Analysis, path: str | os.PathLike[str]) -> None:
         path: the ``.html`` file; an existing one is replaced only when the new one is whole.
 
     Raises:
+        InvalidInput: ``path`` is no path.
         WavesimError: the file cannot be written; names ``path``.
     """
+    check_file(path, PAGES)  # before anything is drawn, or simulated, for it
     write_page(run_page(subject) if isinstance(subject, Run) else analysis_page(subject), path)

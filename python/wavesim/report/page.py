@@ -77,6 +77,7 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> None:
     """Write the page as one HTML file.
 
     Raises:
+        InvalidInput: ``path`` is no path.
         WavesimError: the file cannot be written; names ``path``. An existing file stays as it was.
     """
     html = render(page)

@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from difflib import get_close_matches
 from os import PathLike, cpu_count
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -24,6 +23,7 @@ from wavesim.devices import device as catalogue_device
 from wavesim.errors import InvalidInput, WavesimError
 from wavesim.io.atomic import check_file
 from wavesim.io.formats import FRAMES, write_frame
+from wavesim.scalars import path_from
 from wavesim.text import any_of
 from wavesim.validate.families import FAMILIES, NOT_MODELLED
 from wavesim.validate.metric import MEASURES, Summary, error_of
@@ -99,13 +99,13 @@ def validate(
 
     Raises:
         UnsupportedFile: the folder has no such tables.
-        InvalidInput: a family that the folder does not have.
+        InvalidInput: a family that the folder does not have, or what is no path.
         WavesimError: ``table`` cannot be written.
     """
     if table is not None:
-        check_file(table, FRAMES)
+        check_file(table, FRAMES, "table")
     target = catalogue_device(device) if isinstance(device, str) else device
-    tables = Tables(Path(folder))
+    tables = Tables(path_from("folder", folder))
     chosen = _chosen(tables, families)
     modelled = [name for name in chosen if name in FAMILIES]
     rows = tables.rows(

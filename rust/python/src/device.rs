@@ -1,7 +1,7 @@
 //! The catalogue, scaling and residency. Devices cross as JSON.
 
 use pyo3::prelude::*;
-use wavesim::device::{Device, Limits, Shape, catalogue};
+use wavesim::device::{Device, Limits, Shape, Topology, catalogue};
 use wavesim::error::{Error, Result};
 
 use crate::doorway::{Machine, to_python};
@@ -40,6 +40,12 @@ pub(crate) fn generic_device(py: Python<'_>, capability: &str, title: &str, sms:
 pub(crate) fn limits_of(py: Python<'_>, capability: &str) -> PyResult<String> {
     let limits = capability.parse().and_then(|capability| Limits::of(&capability));
     answer(py, limits).and_then(|limits| json(&limits))
+}
+
+/// To which part of L2 each of so many GPCs is near, if nothing is known of it.
+#[pyfunction]
+pub(crate) fn parts_near_to(gpcs: usize, halves: u8) -> Vec<u16> {
+    Topology::parts_near_to(gpcs, halves).map(u16::from).collect()
 }
 
 /// The device with another number of SMs, as JSON.

@@ -19,7 +19,7 @@ mod _wavesim {
     #[pymodule_export]
     use super::device::{
         catalogue_device, catalogue_find, catalogue_names, generic_device, limits_of, occupancies, occupancy,
-        scaled_device,
+        parts_near_to, scaled_device,
     };
     #[pymodule_export]
     use super::doorway::Machine;

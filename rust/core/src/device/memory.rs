@@ -143,9 +143,15 @@ impl L2 {
             return Err(Error::invalid("reserved_bytes", self.reserved_bytes, why));
         }
         let sets = (self.bytes - self.reserved_bytes) / set;
-        let in_part = self.slices / u32::from(self.halves);
-        if !self.slices.is_multiple_of(u32::from(self.halves)) || !(1..=sets).contains(&u64::from(in_part)) {
-            let why = format!("{} part(s) of {sets} sets need as many slices each, of a set or more", self.halves);
+        let (parts, slices) = (u64::from(self.halves), u64::from(self.slices));
+        let [below, above] = [slices / parts, slices.div_ceil(parts)].map(|each| each.clamp(1, sets) * parts);
+        if below != slices {
+            let near = if below == above { below.to_string() } else { format!("{below} or {above}") };
+            let why = format!(
+                "each of the {parts} part(s) of L2 has as many slices, of a set or more: a multiple of {parts} up to {}, \
+                 such as {near}",
+                parts * sets
+            );
             return Err(Error::invalid("slices", self.slices, why));
         }
         if !(1..=MOST_SHARERS).contains(&self.coalesced_requests) {

@@ -82,9 +82,13 @@ impl Topology {
                 }
             }
         }
-        let count = sizes.len().max(1);
-        let half = |i: usize| (i * usize::from(halves) / count) as u8;
-        Self { gpcs: sms.into_iter().enumerate().map(|(i, sms)| Gpc::of(sms, half(i))).collect() }
+        let parts = Self::parts_near_to(sizes.len(), halves);
+        Self { gpcs: sms.into_iter().zip(parts).map(|(sms, half)| Gpc::of(sms, half)).collect() }
+    }
+
+    /// To which part of L2 each of so many GPCs is near, if nothing is known of it: the parts take equal shares of them, in order.
+    pub fn parts_near_to(gpcs: usize, halves: u8) -> impl Iterator<Item = u8> {
+        (0..gpcs).map(move |i| (i * usize::from(halves) / gpcs) as u8)
     }
 
     /// The number of SMs.

@@ -43,8 +43,9 @@ pub(crate) struct Dispatcher<P> {
     ready: BinaryHeap<Turn>,
     head: Option<KernelId>,
     arrivals: i64,
-    /// Slots that come back, in the order of time.
+    /// Slots that come back, in the order of time: those of which it is known which they are, and then the others.
     pub(crate) returning: VecDeque<Returning>,
+    known: usize,
     waiting: Messages,
     /// The next visit of the placement that is under way.
     pub(crate) visit: Option<Visit>,
@@ -85,6 +86,7 @@ impl<P: Dispatch> Dispatcher<P> {
             head: None,
             arrivals: 0,
             returning: VecDeque::new(),
+            known: 0,
             waiting,
             visit: None,
             shares: None,
@@ -118,27 +120,33 @@ impl<P: Dispatch> Dispatcher<P> {
     pub(crate) fn give_back(&mut self, message: Message, Reusable { at, queued, .. }: Reusable) {
         debug_assert!(self.returning.back().is_none_or(|last| last.at <= at));
         // Nobody overtakes those that wait: the ends of an SM are heard in the order in which they were.
-        let waits = queued || !self.waiting.is_empty();
+        let waits = queued || self.known < self.returning.len();
         if waits {
             self.waiting.push(message);
+        } else {
+            self.known += 1;
         }
         self.returning.push_back(Returning { at, message: (!waits).then_some(message) });
     }
 
     /// The next slot that comes back: known which, if nothing that happens from `next` on could still change that.
+    ///
+    /// All of those become known of which that holds, so that who waits does not depend on how far ahead slots are given away.
     #[inline]
     pub(crate) fn next_back(&mut self, next: Time) -> Option<Returning> {
-        let slot = self.returning.front_mut()?;
-        if slot.message.is_none() && slot.at < next + self.policy.least_return() {
+        let settled = next + self.policy.least_return();
+        while let Some(slot) = self.returning.get_mut(self.known).filter(|slot| slot.at < settled) {
             slot.message = self.waiting.take(slot.at);
+            self.known += 1;
         }
-        Some(*slot)
+        self.returning.front().copied()
     }
 
     /// The next slot has come back.
     #[inline]
     pub(crate) fn come_back(&mut self) -> Option<Message> {
         let Returning { at, message } = self.returning.pop_front()?;
+        self.known = self.known.saturating_sub(1);
         // Each of those that wait was given a time by which it can have been taken.
         Some(message.unwrap_or_else(|| self.waiting.take(at).expect("for each slot that comes back, an end waits")))
     }

@@ -148,11 +148,16 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether its CTAs are placed one by one in the order of their numbers, and then just run for their time.
+    /// Whether its CTAs are placed one by one in the order of their numbers, begin at once, and give all back at once.
     pub(crate) fn is_plain(&self) -> bool {
-        let runs = matches!(self.sync, Sync::None);
         let at_once = self.last_warp == Time::ZERO;
-        runs && at_once && !self.cluster_launch() && self.dealt.is_none() && !self.dependent && !self.trigger
+        at_once && !self.cluster_launch() && self.dealt.is_none() && !self.dependent && !self.trigger
+    }
+
+    /// Whether its CTAs wait for nothing, and end when their time is over.
+    #[inline]
+    pub(crate) fn only_runs(&self) -> bool {
+        matches!(self.sync, Sync::None)
     }
 
     /// CTAs that have no place yet.

@@ -32,8 +32,40 @@ pub(crate) struct Messages {
     /// Of each part of a GPC, in order of the time from which they wait.
     waiting: Vec<VecDeque<Message>>,
     part_of: IdVec<SmId, u16>,
+    busy: Parts,
     next: usize,
-    count: usize,
+}
+
+/// Those parts of GPCs in which any waits, as bits.
+#[derive(Debug)]
+struct Parts(Vec<u64>);
+
+impl Parts {
+    fn none_of(count: usize) -> Self {
+        Self(vec![0; count.div_ceil(64)])
+    }
+
+    #[inline]
+    fn insert(&mut self, part: usize) {
+        self.0[part / 64] |= 1 << (part % 64);
+    }
+
+    #[inline]
+    fn remove(&mut self, part: usize) {
+        self.0[part / 64] &= !(1 << (part % 64));
+    }
+
+    /// The first of them from `from` on.
+    #[inline]
+    fn first(&self, from: usize) -> Option<usize> {
+        let mut word = from / 64;
+        let mut bits = self.0.get(word)? & (u64::MAX << (from % 64));
+        while bits == 0 {
+            word += 1;
+            bits = *self.0.get(word)?;
+        }
+        Some(word * 64 + bits.trailing_zeros() as usize)
+    }
 }
 
 impl Messages {
@@ -50,30 +82,40 @@ impl Messages {
                 parts += 1;
             }
         }
-        Self { waiting: vec![VecDeque::new(); usize::from(parts)], part_of, next: 0, count: 0 }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.count == 0
+        Self {
+            waiting: vec![VecDeque::new(); usize::from(parts)],
+            part_of,
+            busy: Parts::none_of(parts.into()),
+            next: 0,
+        }
     }
 
     #[inline]
     pub(crate) fn push(&mut self, message: Message) {
-        self.count += 1;
-        let queue = &mut self.waiting[usize::from(self.part_of[message.place.sm()])];
-        let before = queue.iter().rposition(|other| other.earliest <= message.earliest).map_or(0, |last| last + 1);
-        queue.insert(before, message);
+        let part = usize::from(self.part_of[message.place.sm()]);
+        self.busy.insert(part);
+        let queue = &mut self.waiting[part];
+        if queue.back().is_none_or(|last| last.earliest <= message.earliest) {
+            queue.push_back(message);
+        } else {
+            let before = queue.partition_point(|other| other.earliest <= message.earliest);
+            queue.insert(before, message);
+        }
     }
 
     /// The one that has been taken at `at`: that of the next part in turn of which one can have been.
     #[inline]
     pub(crate) fn take(&mut self, at: Time) -> Option<Message> {
-        let (before, from) = self.waiting.split_at(self.next);
-        let can = |queue: &VecDeque<Message>| queue.front().is_some_and(|message| message.earliest <= at);
-        let found = from.iter().position(can).map(|i| self.next + i).or_else(|| before.iter().position(can))?;
-        self.next = (found + 1) % self.waiting.len();
-        self.count -= 1;
-        self.waiting[found].pop_front()
+        let can = |&part: &usize| self.waiting[part].front().is_some_and(|first| first.earliest <= at);
+        let from = |first| std::iter::successors(self.busy.first(first), |part| self.busy.first(part + 1));
+        let part = from(self.next).find(can).or_else(|| from(0).find(can))?;
+        self.next = part + 1;
+        let queue = &mut self.waiting[part];
+        let message = queue.pop_front();
+        if queue.is_empty() {
+            self.busy.remove(part);
+        }
+        message
     }
 }
 

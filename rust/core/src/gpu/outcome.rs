@@ -74,7 +74,7 @@ pub(super) fn sms(sms: &Sms, device: &Device) -> SmColumns {
         columns.gpc.push(gpc);
         columns.ctas.push(usage.ctas);
         columns.busy_ps.push(usage.busy_ps);
-        columns.active.push(usage.active);
+        columns.active.push(usage.active());
         columns.last_end.push(usage.last_end);
     }
     columns

@@ -64,14 +64,64 @@ struct Sm {
 const MIXED: u32 = u32::MAX;
 
 /// What one SM has done so far.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Usage {
-    active_since: Time,
     last_ended: Option<KernelId>,
     pub(crate) ctas: u64,
     pub(crate) busy_ps: u128,
-    pub(crate) active: Time,
     pub(crate) last_end: Time,
+    /// From when to when CTAs ran, as far as is known of those that have ended: the last stretch, and those before it that one
+    /// which still runs could join.
+    stretch: (Time, Time),
+    earlier: Vec<(Time, Time)>,
+    /// The sum of all others.
+    settled: Time,
+}
+
+/// So many stretches are kept before a look at which of them nobody can join.
+const FEW_STRETCHES: usize = 64;
+
+impl Usage {
+    /// A CTA ran from `start` to `end`, and none that ran here ended later.
+    #[inline]
+    fn ran(&mut self, start: Time, end: Time) {
+        if start < self.stretch.0 || start > self.stretch.1 {
+            self.other_stretch(start);
+        }
+        self.stretch.1 = end;
+    }
+
+    /// The last stretch is a new one from `start` on; or it began then already, and what lies between is part of it.
+    #[cold]
+    #[inline(never)]
+    fn other_stretch(&mut self, start: Time) {
+        if start > self.stretch.1 {
+            self.earlier.push(self.stretch);
+        }
+        self.stretch.0 = start;
+        while let Some((from, _)) = self.earlier.pop_if(|(_, until)| *until >= start) {
+            self.stretch.0 = start.min(from);
+        }
+    }
+
+    /// Whether it is time to settle what nobody can join.
+    #[inline]
+    fn has_many_stretches(&self) -> bool {
+        self.earlier.len() >= FEW_STRETCHES && self.earlier.len().is_power_of_two()
+    }
+
+    /// None that still runs, or comes, began before `earliest`.
+    fn settle(&mut self, earliest: Time) {
+        let joined = self.earlier.partition_point(|&(_, until)| until < earliest);
+        self.settled +=
+            self.earlier.drain(..joined).map(|(from, until)| until - from).fold(Time::ZERO, |sum, one| sum + one);
+    }
+
+    /// How long at least one CTA ran.
+    pub(crate) fn active(&self) -> Time {
+        let stretches = self.earlier.iter().chain([&self.stretch]);
+        stretches.fold(self.settled, |sum, &(from, until)| sum + (until - from))
+    }
 }
 
 /// One CTA in its place.
@@ -235,7 +285,6 @@ impl Sms {
             sm.carve_out_bytes = need.carve_out_bytes;
             sm.shared_bytes = need.carve_out_bytes;
             sm.shape = need.shape;
-            self.usage[id].active_since = cta.start;
         } else if sm.shape != need.shape {
             sm.shape = MIXED;
         }
@@ -275,7 +324,23 @@ impl Sms {
         record.ctas += 1;
         record.busy_ps += u128::from(busy.0);
         record.last_end = end;
-        record.last_ended.replace(kernel) != Some(kernel)
+        record.ran(end - busy, end);
+        let first = record.last_ended.replace(kernel) != Some(kernel);
+        if record.has_many_stretches() {
+            self.settle(place.sm(), end);
+        }
+        first
+    }
+
+    /// Settles what nobody on this SM can join any more at `now`.
+    #[cold]
+    #[inline(never)]
+    fn settle(&mut self, sm: SmId, now: Time) {
+        let taken = self.sms[sm].taken;
+        let residents =
+            (0..MAX_SLOTS).filter(|slot| taken >> slot & 1 == 1).map(|slot| self.resident(Place::new(sm, slot)));
+        let earliest = residents.map(|cta| cta.start).min().unwrap_or(now);
+        self.usage[sm].settle(earliest);
     }
 
     /// From when on the last warp of a CTA runs alone.
@@ -328,14 +393,50 @@ impl Sms {
         sm.taken &= !slot;
         sm.ended &= !slot;
         sm.nearly_free &= !slot;
-        if sm.resident == 0 {
-            let usage = &mut self.usage[place.sm()];
-            usage.active += usage.last_end.since(usage.active_since);
-        }
     }
 
     /// What each SM did, by number.
-    pub(crate) fn usage(&self) -> impl Iterator<Item = Usage> + '_ {
-        self.usage.values().copied()
+    pub(crate) fn usage(&self) -> impl Iterator<Item = &Usage> {
+        self.usage.values()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_long_cta_joins_the_stretches_of_short_ones_beside_it() {
+        let mut usage = Usage::default();
+        for (start, end) in [(10, 20), (30, 40), (50, 60), (25, 60)] {
+            usage.ran(Time(start), Time(end));
+        }
+        assert_eq!(usage.active(), Time(10 + 35));
+    }
+
+    proptest! {
+        /// An SM is active for as long as the union of its CTAs' times, whenever a look is taken at what can be settled.
+        #[test]
+        fn active_time_is_that_of_the_union(
+            mut ctas in prop::collection::vec((0..200_u64, 0..40_u64), 1..60),
+            looks in 1..10_usize,
+        ) {
+            for (start, end) in &mut ctas {
+                *end += *start;
+            }
+            ctas.sort_unstable_by_key(|&(_, end)| end);
+            let mut usage = Usage::default();
+            for (i, &(start, end)) in ctas.iter().enumerate() {
+                usage.ran(Time(start), Time(end));
+                if i % looks == 0 {
+                    let earliest = ctas[i + 1..].iter().map(|&(start, _)| start).min().unwrap_or(end);
+                    usage.settle(Time(earliest));
+                }
+            }
+            let moments = (0..240).filter(|&at| ctas.iter().any(|&(start, end)| start <= at && at < end)).count();
+            prop_assert_eq!(usage.active(), Time(moments as u64));
+        }
     }
 }

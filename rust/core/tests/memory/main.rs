@@ -377,11 +377,12 @@ fn caches_that_cannot_be_are_refused_with_the_field() {
     assert!(refused(|device| device.l2.line_bytes = 96).starts_with("l2.line_bytes: "));
     assert!(refused(|device| device.l2.line_bytes = 96).starts_with("l2.line_bytes: "));
     assert!(refused(|device| device.l2.sector_bytes = 64).contains("only sectors of 32 bytes are simulated (got 64)"));
-    for slices in [0, 3, 2 * LINES as u32] {
+    for (slices, near) in [(0, "2"), (3, "2 or 4"), (2 * LINES as u32, "16")] {
         let mut device = device();
         device.l2.slices = slices;
         let text = device.validate().unwrap_err().to_string();
-        assert!(text.starts_with("l2.slices: 2 part(s) of 8 sets need as many slices each"), "{text}");
+        let said = format!("a multiple of 2 up to 16, such as {near} (got {slices})");
+        assert!(text.starts_with("l2.slices: each of the 2 part(s) of L2") && text.ends_with(&said), "{text}");
     }
     let all_protected = |device: &mut Device| {
         (device.l2.replacement, device.l2.protected_ways) = (Replacement::Protected, 4);
