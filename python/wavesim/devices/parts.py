@@ -366,3 +366,6 @@ class Dram(Spec):
     """Standard deviation of a read's latency over its mean."""
     softness: Finite
     """As of L2."""
+    turnaround: Finite
+    """What it costs to turn from reading to writing and back, over what it takes to write, where
+    writes come one by one."""

@@ -190,6 +190,9 @@ pub struct Dram {
     pub spread: f64,
     /// How gradually latency rises when demand comes near the bandwidth: 0 for a sharp bend.
     pub softness: f64,
+    /// What it costs to turn from reading to writing and back, over what it takes to write, where writes come one by one. The
+    /// busier it is, the more of them it takes at a turn.
+    pub turnaround: f64,
 }
 
 impl Dram {
@@ -199,6 +202,7 @@ impl Dram {
         in_range("latency_cycles", self.latency_cycles, 0.0, 1e9)?;
         in_range("burst_cycles", self.burst_cycles, 0.0, 1e9)?;
         in_range("spread", self.spread, 0.0, 0.5)?;
+        in_range("turnaround", self.turnaround, 0.0, 100.0)?;
         in_range("softness", self.softness, 0.0, 4.0)
     }
 }

@@ -65,6 +65,7 @@ pub(crate) struct Memory<'a> {
     /// Bytes in flight.
     l2_demand: u64,
     dram_demand: u64,
+    written_demand: u64,
     fabric_demand: u64,
     /// When L2 has taken in all stores so far.
     stored: Time,
@@ -159,6 +160,7 @@ impl<'a> Memory<'a> {
             ctas: vec![Cta::default(); places],
             l2_demand: 0,
             dram_demand: 0,
+            written_demand: 0,
             fabric_demand: 0,
             stored: Time::ZERO,
             draws: Draws::default(),
@@ -264,5 +266,6 @@ impl<'a> Memory<'a> {
         self.l2_demand -= u64::from(demand.l2);
         self.fabric_demand -= u64::from(demand.fabric);
         self.dram_demand -= u64::from(demand.dram);
+        self.written_demand -= u64::from(demand.written);
     }
 }

@@ -44,7 +44,7 @@ fn device() -> Device {
     let dram = &mut device.dram;
     (dram.bandwidth_gb_s, dram.reached_gb_s) = (1e9, 1e9);
     dram.latency_cycles = (NEAR + DRAM) as f64 + 0.5 * FAR as f64;
-    (dram.burst_cycles, dram.spread, dram.softness) = (0.0, 0.0, 0.0);
+    (dram.burst_cycles, dram.spread, dram.softness, dram.turnaround) = (0.0, 0.0, 0.0, 0.0);
     device
 }
 

@@ -55,3 +55,33 @@ fn a_dirty_line_may_stay_for_another_round_before_it_is_driven_out() {
     let half = driven_out(0.5);
     assert!((1..LINES).contains(&half), "{half} of {LINES}");
 }
+
+/// How long a chase of 16 lines takes, in cycles, while another SM writes 512 bytes at a time through to DRAM, which passes 3.2 a cycle.
+fn read_beside_writes(turnaround: f64) -> u64 {
+    let mut device = device();
+    device.l2.write_policy = WritePolicy::WriteThrough;
+    (device.dram.bandwidth_gb_s, device.dram.reached_gb_s, device.dram.turnaround) = (3.2, 3.2, turnaround);
+    let write = Access { write: true, ..access(Pattern::Stream { bytes: 512 * 1000 }) };
+    let read = Access { buffer: 1, ..chase(16, 16) };
+    let kernels = [write, read].map(|access| Kernel { work: Work::Access(access), ..Kernel::of(1, 32) });
+    let launch = |kernel, at_ns| {
+        Item::Launch(Launch { kernel, stream: kernel as u32, at_ns: Some(at_ns), dependent: false, trigger: false })
+    };
+    let program =
+        Program { items: vec![launch(0, 0.0), launch(1, 20_000.0)], kernels: kernels.into(), ..Program::default() };
+    let options = Options { dispatcher: Dispatcher::Ideal, ..Options::default() };
+    let run = simulate(&device, &program, &[], &options, &mut || false).unwrap();
+    let (start, end) = (&run.kernels.start, &run.kernels.end);
+    assert!(start[0] < start[1] && end[1] < end[0], "something is written all the while");
+    last_took(&run)
+}
+
+#[test]
+fn what_is_read_waits_for_what_is_written_and_for_the_turn_of_dram_that_is_idle() {
+    let (_, elsewhere) = homes(16);
+    let alone = 16 * (NEAR + DRAM) + elsewhere * FAR;
+    // 512 bytes are always on their way into DRAM, which takes 160 cycles.
+    assert_eq!(read_beside_writes(0.0), alone + 16 * 160);
+    // A sector has DRAM busy for 10 of 330 cycles, near and far. Of 32 of 33, the turn costs as much as what is written.
+    assert_eq!(read_beside_writes(33.0 / 32.0), alone + 16 * 320);
+}

@@ -20,7 +20,7 @@ pub(crate) fn device(sms: u16) -> Device {
     (l2.bandwidth_gb_s, l2.write_bandwidth_gb_s, l2.port_bytes_per_cycle) = (1e9, 1e9, 1e9);
     let dram = &mut device.dram;
     (dram.bandwidth_gb_s, dram.reached_gb_s, dram.latency_cycles) = (1e9, 1e9, (NEAR + DRAM) as f64);
-    (dram.burst_cycles, dram.spread, dram.softness) = (0.0, 0.0, 0.0);
+    (dram.burst_cycles, dram.spread, dram.softness, dram.turnaround) = (0.0, 0.0, 0.0, 0.0);
     device.issue.l2_spread_cycles = 0.0;
     device.issue.gpc_clock_spread = 0.0;
     device

@@ -74,10 +74,11 @@ impl<'a> Memory<'a> {
             self.cache.load(&load, Sharing { coalescer, before, joined }, &mut moved, log);
             self.coalescers[gpc].issued(now, now + through_port(bytes.len), moved.sent);
         }
-        let from_dram = moved.here.dram_read + moved.home.dram_read + moved.here.dram_written + moved.home.dram_written;
+        let from_dram = moved.here.dram_read + moved.home.dram_read;
+        let written = moved.here.dram_written + moved.home.dram_written;
         self.counted(kernel, now, &moved.here, &moved.home);
         let mut done = moved.done(now, bytes.len, together);
-        if from_dram == 0 {
+        if from_dram + written == 0 {
             // Each line comes from a slice of its own, near or further from the SM. What DRAM takes has its own draw.
             let off =
                 draw * uneven.near * (float(timings.line_bytes) / float(bytes.len)).sqrt().min(1.0) * timings.cycle_ps;
@@ -94,11 +95,13 @@ impl<'a> Memory<'a> {
             l2: in_flight(moved.from_l2, in_l2.min(takes), takes),
             fabric: in_flight(moved.over_fabric, over_fabric.max(takes), takes),
             dram: in_flight(from_dram, in_dram, takes),
+            written: in_flight(written, in_dram, takes),
         };
         self.sms[place.sm()].demand = demand + u64::from(in_flight.port);
         self.l2_demand += u64::from(in_flight.l2);
         self.fabric_demand += u64::from(in_flight.fabric);
         self.dram_demand += u64::from(in_flight.dram);
+        self.written_demand += u64::from(in_flight.written);
         (done, in_flight)
     }
 
@@ -115,14 +118,17 @@ impl<'a> Memory<'a> {
     }
 
     /// What DRAM adds to what a run of bytes takes in L2, and for how long it has the bytes in flight, in cycles: longer the more
-    /// is on its way, and by a share.
+    /// is on its way, and by a share. What is written goes first; DRAM turns around for it, for each by itself where it is idle.
     fn dram_latency(&self, in_l2: f64, bytes: u64, longer_by: f64) -> (f64, f64) {
         let timings = &self.timings;
         let burst = if bytes > timings.line_bytes { timings.burst } else { 0.0 };
         let latency = timings.dram + burst;
         let mean = in_l2 + 0.5 * timings.far + latency;
         let queue = float(self.dram_demand + bytes) / timings.dram_bytes;
-        let longer = loaded(mean, queue, timings.dram_softness) * (1.0 + longer_by);
+        let read = loaded(mean, queue, timings.dram_softness);
+        let idle = (read - queue) / read.max(f64::MIN_POSITIVE);
+        let written = float(self.written_demand) / timings.dram_bytes * (1.0 + timings.dram_turnaround * idle);
+        let longer = (read + written) * (1.0 + longer_by);
         (latency + longer - mean, longer)
     }
 
@@ -152,16 +158,16 @@ impl<'a> Memory<'a> {
         geometry.for_each_run(buffer, bytes, |run| run.blocks().for_each(&mut block));
         let takes = |bytes: u64, ps_per_byte: f64| Time(whole(float(bytes) * ps_per_byte + 0.5));
         self.stored = self.stored.max(now) + takes(bytes.len, self.timings.store_ps_per_byte);
-        let waits = if dram > 0 { self.dram_demand + dram } else { 0 };
+        let waits = if dram > 0 { self.dram_demand + self.written_demand + dram } else { 0 };
         let written_back = now + takes(waits, self.timings.cycle_ps / self.timings.dram_bytes);
-        self.dram_demand += dram;
+        self.written_demand += dram;
         let through_port = takes(bytes.len, self.timings.cycle_ps / self.timings.port_bytes);
         let port = &mut self.sms[sm].stored;
         *port = (*port).max(now) + through_port;
         let passed = self.stored.max(*port);
         let written = Traffic { written, dram_written: dram, ..Traffic::default() };
         self.counted(kernel, now, &written, &Traffic::default());
-        Stored { passed, taken: passed.max(written_back), demand: Demand { dram: dram as u32, ..Demand::default() } }
+        Stored { passed, taken: passed.max(written_back), demand: Demand { written: dram as u32, ..Demand::default() } }
     }
 }
 

@@ -22,6 +22,7 @@ pub(super) struct Timings {
     pub(super) fabric_bytes: f64,
     pub(super) dram_bytes: f64,
     pub(super) dram_softness: f64,
+    pub(super) dram_turnaround: f64,
     /// Half the width of the uniform law that DRAM's latency is drawn from.
     pub(super) dram_spread: f64,
     /// The same of what L2 answers; single warps see it.
@@ -63,6 +64,7 @@ impl Timings {
             fabric_bytes: bytes_per_cycle(l2.fabric_bandwidth_gb_s),
             dram_bytes: bytes_per_cycle(dram.bandwidth_gb_s),
             dram_softness: dram.softness,
+            dram_turnaround: dram.turnaround,
             dram_spread: 3.0_f64.sqrt() * dram.spread,
             l2_spread: device.issue.l2_spread_cycles,
             burst: dram.burst_cycles,
@@ -73,13 +75,14 @@ impl Timings {
     }
 }
 
-/// Bytes in flight, by what they wait for: their SM's port, L2, the fabric, DRAM.
+/// Bytes in flight, by what they wait for: their SM's port, L2, the fabric, DRAM, and to be written there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Demand {
     pub(super) port: u32,
     pub(super) l2: u32,
     pub(super) fabric: u32,
     pub(super) dram: u32,
+    pub(super) written: u32,
 }
 
 impl AddAssign for Demand {
@@ -88,6 +91,7 @@ impl AddAssign for Demand {
         self.l2 += other.l2;
         self.fabric += other.fabric;
         self.dram += other.dram;
+        self.written += other.written;
     }
 }
 
