@@ -1,6 +1,7 @@
 """Any folder of tables of the documented shape is taken, and what is wrong with another is said."""
 
 import json
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -249,3 +250,19 @@ def test_a_table_that_cannot_be_written_is_refused_before_anything_is_simulated(
     for name in ("no/such/folder/t.parquet", "t.xlsx"):
         with pytest.raises(WavesimError, match=rf"cannot write .*{name}: "):
             validate(folder_of(some_of(runs, 1)), table=tmp_path / name)
+
+
+@pytest.mark.parametrize("experiment", ["persistent_static", "persistent_atomic"])
+def test_blocks_beyond_what_the_device_holds_come_later(tmp_path: Path, experiment: str) -> None:
+    full = {"block": 1024, "regs": 18, "cycles": 2000.0, "tasks": 20_000.0}
+    rows = [
+        {"run": run, "experiment": experiment, "grid": grid, **full, "span_ns": 1.0}
+        for run, grid in enumerate([264, 528, 2640])
+    ]
+    pl.DataFrame(rows).write_parquet(tmp_path / "runs.parquet")
+    found = validate(tmp_path, [experiment])
+    assert found.skipped.is_empty()
+    spans = found.rows.sort("run")["simulated"].to_list()
+    # 20,000 tasks on 264 slots take 76 turns, whoever takes them; each block has its start besides.
+    turns = 76 * 2000 / 1.98
+    assert all(turns < span < 2 * turns for span in spans), spans

@@ -264,12 +264,12 @@ class TaskLoop:
         if self.schedule == "static":
             # Blocks that have run out of tasks are in nobody's way.
             most = max(shares)
-            crowd = replace(crowd, blocks=sum(shares) / most)
+            crowd = replace(crowd, blocks=min(sum(shares) / most, crowd.blocks))
             slowdown = crowd.slowdown
             late = max(self._phases(shares) - slowdown, 0.0) if slowdown > 1 else 0.0
             # Blocks start one after the other, so that the last one of those that have most to do
             # finds its code fetched.
-            apart = SM_EVERY * (shares.count(most) - 1)
+            apart = SM_EVERY * (min(shares.count(most), self.crowd.blocks) - 1)
             task = self.poll.first + (wait - self.poll.first) * slowdown
             task += crowd.behind(self.poll, wait)
             issue = TASK_INSTRUCTIONS * crowd.waiting - self.poll.first
@@ -281,7 +281,7 @@ class TaskLoop:
             slowdown = max(crowd.waiting / COUNTER_SERVED, 1.0)
             task = wait * slowdown + crowd.behind(self.poll, wait)
             overhead = self.overhead
-            late = 2.15 - slowdown if crowd.slowdown > 1 else 0.0
+            late = max(2.15 - slowdown, 0.0) if crowd.slowdown > 1 else 0.0
             apart = BLOCK_EVERY * (self.crowd.blocks - 1)
             startup = self.startup + late * max(wait - apart, 0.0)
         return task, replace(self, overhead=overhead, startup=startup)
@@ -289,7 +289,8 @@ class TaskLoop:
     def _phases(self, shares: Sequence[int]) -> int:
         """In how many turns the blocks of an SM that have tasks come to their first reading."""
         at_once = max(math.floor((self.crowd.served + 0.3) / self.crowd.each), 1)
-        return math.ceil(sum(share > 0 for share in shares) / at_once)
+        working = min(sum(share > 0 for share in shares), self.crowd.blocks)
+        return math.ceil(working / at_once)
 
     def loaded(self) -> Self:
         """The same with task times from a list: the first reading waits for a load."""

@@ -8,7 +8,14 @@ from typing import Literal
 from wavesim.devices import Device
 from wavesim.durations import Duration
 from wavesim.validate import bodies, draws
-from wavesim.validate.families.common import Family, kernel_of, lasting, simulated, span_ns
+from wavesim.validate.families.common import (
+    Family,
+    kernel_of,
+    lasting,
+    resident,
+    simulated,
+    span_ns,
+)
 from wavesim.validate.tables import Inputs
 from wavesim.workload import GridSync, Kernel, Persistent
 
@@ -64,9 +71,9 @@ def _shares(inputs: Inputs, device: Device) -> list[int]:
 
 
 def _sharing(inputs: Inputs, device: Device) -> tuple[int, int]:
-    """Give the warps of a block, and how many blocks share an SM."""
+    """Give the warps of a block, and how many blocks share an SM at once."""
     warps = -(-inputs.count("block") // device.limits.warp_size)
-    return warps, max(-(-inputs.count("grid") // device.sms), 1)
+    return warps, resident(kernel_of(inputs, bodies.empty()), device)
 
 
 FAMILIES = (
