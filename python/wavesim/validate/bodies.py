@@ -266,7 +266,11 @@ class TaskLoop:
             most = max(shares)
             crowd = replace(crowd, blocks=min(sum(shares) / most, crowd.blocks))
             slowdown = crowd.slowdown
-            late = max(self._phases(shares) - slowdown, 0.0) if slowdown > 1 else 0.0
+            # No turn passes in which nobody is served while there are tasks.
+            turns = min(
+                self._phases(shares), math.ceil(sum(shares) / self._at_once) - (most - 1) * slowdown
+            )
+            late = max(turns - slowdown, 0.0) if slowdown > 1 else 0.0
             # Blocks start one after the other, so that the last one of those that have most to do
             # finds its code fetched.
             apart = SM_EVERY * (min(shares.count(most), self.crowd.blocks) - 1)
@@ -286,11 +290,15 @@ class TaskLoop:
             startup = self.startup + late * max(wait - apart, 0.0)
         return task, replace(self, overhead=overhead, startup=startup)
 
+    @property
+    def _at_once(self) -> int:
+        """How many blocks of an SM are served beside each other."""
+        return max(math.floor((self.crowd.served + 0.3) / self.crowd.each), 1)
+
     def _phases(self, shares: Sequence[int]) -> int:
         """In how many turns the blocks of an SM that have tasks come to their first reading."""
-        at_once = max(math.floor((self.crowd.served + 0.3) / self.crowd.each), 1)
         working = min(sum(share > 0 for share in shares), self.crowd.blocks)
-        return math.ceil(working / at_once)
+        return math.ceil(working / self._at_once)
 
     def loaded(self) -> Self:
         """The same with task times from a list: the first reading waits for a load."""
