@@ -50,7 +50,7 @@ BOUNDS = {
     ("mixed", "span_ns"): (0.024, 0.12),
     ("smem_barrier", "mean_cycles"): (0.012, 0.04),
     ("smem_barrier", "span_ns"): (0.011, 0.047),
-    ("panel", "span_ns"): (0.0235, 0.115),
+    ("panel", "span_ns"): (0.0235, 0.12),
     ("panel", "dram_bytes"): (0.005, 0.065),
     ("panel", "hit_share"): (0.008, 0.081),
     ("panel", "sm_sectors"): (0.038, 0.34),
