@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 import wavesim
 from properties.mixes import mixes
 from properties.strategies import cases
+from wavesim.validate.placement import occupancy_of
 
 RESOURCES = ("ctas", "warps", "threads", "registers", "shared_bytes", "barriers")
 
@@ -19,16 +20,7 @@ def holdings(run: wavesim.Run) -> pl.DataFrame:
     rows = []
     for number, launch in enumerate(run.program.launches()):
         kernel = launch.kernel
-        fit = wavesim.occupancy(
-            run.device,
-            block=kernel.threads,
-            registers=kernel.registers,
-            shared_memory=kernel.shared_memory,
-            barriers=kernel.barriers,
-            cluster=kernel.cluster,
-            cluster_launch=kernel.cluster_launch,
-            non_portable_cluster=kernel.non_portable_cluster,
-        )
+        fit = occupancy_of(kernel, run.device)
         assert run.kernels["residency"][number] == fit.ctas_per_sm
         last_warp_ns = 0.0
         if kernel.cluster == 1 and not kernel.cluster_launch:

@@ -54,6 +54,7 @@ def occupancy_of(kernel: Kernel, device: Device) -> Occupancy:
         block=kernel.threads,
         registers=kernel.registers,
         shared_memory=kernel.shared_memory,
+        barriers=kernel.barriers,
         cluster=kernel.cluster,
         cluster_launch=kernel.cluster_launch,
         non_portable_cluster=kernel.non_portable_cluster,

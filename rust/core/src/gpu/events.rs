@@ -264,9 +264,8 @@ impl<P: Dispatch> Machine<'_, P> {
 
     /// Whether a slot of this kernel that comes back at `back` can be given away already now: if the kernel is plain and has
     /// its turn, so that just one more of its CTAs goes there and runs for its time, and nothing that happens until then could
-    /// change that. The
-    /// result is the same, since slots come back in order; this only saves the queue of returning slots for the many CTAs of
-    /// such a kernel.
+    /// change that. The result is the same, since slots come back in order; this only saves the queue of returning slots for
+    /// the many CTAs of such a kernel.
     #[inline]
     pub(super) fn looks_ahead(&self, kernel: KernelId, back: Time) -> bool {
         self.passing == Some(kernel)
