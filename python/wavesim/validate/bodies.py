@@ -176,10 +176,21 @@ SCHEDULERS = 4
 TASK_INSTRUCTIONS = 25.0
 """What a warp issues for one task that waits for nothing."""
 
-SERVED = 6.7
+SERVED = 6.65
 """Waiting warps that one scheduler keeps at full rate: six issue slots and a lost one of each 42 to
-46 cycles. Blocks with several warps a scheduler wait at their barriers together, and more fit: one
-more for each doubling. Read off the rows with 32 and 64 warps an SM; docs/deviations.md, 4."""
+46 cycles. Read off the rows with 32 and 64 warps an SM; docs/deviations.md, 4."""
+
+TOGETHER = 0.85
+"""More of them for each further warp of a block: those of a block come out of a barrier together,
+so that nearly all of them read the clock before the first has turned its loop."""
+
+HIDDEN = 4.0
+"""Warps of a scheduler that issue in the time that each waits for its own instructions."""
+
+SECOND_TURN = 4.5
+"""With so many warps more than are served, the last blocks that leave a grid barrier begin their
+wait a whole wait late. Read off ``settle/barriers.parquet``, where 6 to 16 warps a scheduler wait
+2,000 cycles or none; docs/deviations.md, 4."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +215,7 @@ class _Crowd:
     @property
     def served(self) -> float:
         """Warps that a scheduler keeps at full rate."""
-        return SERVED + math.log2(max(self.each, 1.0))
+        return SERVED + TOGETHER * max(self.each - 1.0, 0.0)
 
     @property
     def slowdown(self) -> float:
@@ -213,6 +224,20 @@ class _Crowd:
         The oldest warps are served first; a block that is not served starts its wait late.
         """
         return max(self.waiting / self.served, 1.0)
+
+    @property
+    def issue_beside(self) -> float:
+        """How long a block waits for the issue slots of others that come through the same code."""
+        return TASK_INSTRUCTIONS * max(self.waiting - self.each - HIDDEN, 0.0)
+
+    @property
+    def second_turn(self) -> float:
+        """How much of a wait passes before all blocks that leave a grid barrier have begun theirs.
+
+        Those that find no slot read the clock when others have left, one wait later. With few more
+        warps than are served they get on slowly meanwhile.
+        """
+        return min(max(self.waiting - self.served, 0.0) / SECOND_TURN, 1.0)
 
     def behind(self, poll: _Poll, left: float) -> float:
         """How much later a block goes on than a lone warp, which leaves the loop after ``left``.
@@ -249,7 +274,9 @@ class TaskLoop:
             poll = _poll(32.0, resident)
             overhead = STATIC_TURN - poll.first + barrier + shared
             return cls(poll, overhead, 270.0 + fetch, crowd, schedule)
-        barrier = 3.0 if warps > 1 else 0.0
+        barrier = 3.0 + 5.0 * max(crowd.each - 1.0, 0.0) if warps > 1 else 0.0
+        # Warps of a block that issue behind each other; those of other blocks do while it asks.
+        barrier += TASK_INSTRUCTIONS * max(crowd.each - HIDDEN, 0.0)
         poll = _poll(23.0, resident)
         shared = 31.0 - poll.first if resident > SCHEDULERS else 0.0
         return cls(poll, ATOMIC_CHAIN + barrier + shared, 280.0, crowd, schedule)
@@ -262,15 +289,19 @@ class TaskLoop:
         wait = float(self.poll.until(np.array(cycles)))
         crowd = self.crowd
         if self.schedule == "static":
-            # Blocks that have run out of tasks are in nobody's way.
+            # Blocks that have run out of tasks are in nobody's way, and where there are more than
+            # fit, the next ones come as one by one has ended: the waves of blocks share all turns.
             most = max(shares)
-            crowd = replace(crowd, blocks=min(sum(shares) / most, crowd.blocks))
+            working = sum(share > 0 for share in shares)
+            waves = max(math.ceil(working / self.crowd.blocks), 1)
+            crowd = replace(crowd, blocks=sum(shares) / most / waves)
             slowdown = crowd.slowdown
             # No turn passes in which nobody is served while there are tasks.
             turns = min(
-                self._phases(shares), math.ceil(sum(shares) / self._at_once) - (most - 1) * slowdown
+                math.ceil(working / self._at_once),
+                math.ceil(sum(shares) / self._at_once) - waves * (most - 1) * slowdown,
             )
-            late = max(turns - slowdown, 0.0) if slowdown > 1 else 0.0
+            late = max(turns / waves - slowdown, 0.0) if slowdown > 1 else 0.0
             # Blocks start one after the other, so that the last one of those that have most to do
             # finds its code fetched.
             apart = SM_EVERY * (min(shares.count(most), self.crowd.blocks) - 1)
@@ -286,19 +317,20 @@ class TaskLoop:
             task = wait * slowdown + crowd.behind(self.poll, wait)
             overhead = self.overhead
             late = max(2.15 - slowdown, 0.0) if crowd.slowdown > 1 else 0.0
-            apart = BLOCK_EVERY * (self.crowd.blocks - 1)
-            startup = self.startup + late * max(wait - apart, 0.0)
+            # The last block comes that much behind those that are served when it does.
+            apart = BLOCK_EVERY * min(self.crowd.blocks - 1, self._at_once)
+            begin = self.crowd.issue_beside + late * max(wait - apart, 0.0)
+            # Where there are more blocks than fit, most begin one by one, as others leave.
+            startup = self.startup + (begin if len(shares) <= self.crowd.blocks else 0.0)
         return task, replace(self, overhead=overhead, startup=startup)
 
     @property
     def _at_once(self) -> int:
-        """How many blocks of an SM are served beside each other."""
-        return max(math.floor((self.crowd.served + 0.3) / self.crowd.each), 1)
+        """How many blocks of an SM are served beside each other.
 
-    def _phases(self, shares: Sequence[int]) -> int:
-        """In how many turns the blocks of an SM that have tasks come to their first reading."""
-        working = min(sum(share > 0 for share in shares), self.crowd.blocks)
-        return math.ceil(working / self._at_once)
+        The last of them may lack a slot for part of a warp.
+        """
+        return max(math.floor((self.crowd.served + 0.6) / self.crowd.each), 1)
 
     def loaded(self) -> Self:
         """The same with task times from a list: the first reading waits for a load."""
@@ -339,11 +371,13 @@ class GridBarrier:
     @classmethod
     def of(cls, warps: int, blocks: int) -> Self:
         """Describe it for blocks of ``warps``, so many ``blocks`` on an SM."""
+        crowd = _Crowd(warps, blocks)
         barrier = 11.0 * max(warps / SCHEDULERS - 1, 0.0)
-        return cls(_poll(32.0, warps * blocks), barrier, _Crowd(warps, blocks))
+        return cls(_poll(32.0, warps * blocks), barrier + crowd.issue_beside, crowd)
 
     def wait(self, cycles: float) -> float:
         """How long the waiting of ``cycles`` takes."""
         left = float(self.poll.until(np.array(cycles)))
-        late = (self.crowd.slowdown - 1) * cycles + self.crowd.behind(self.poll, left)
-        return left + late + self.barrier
+        return (
+            left + self.crowd.second_turn * left + self.crowd.behind(self.poll, left) + self.barrier
+        )
