@@ -65,7 +65,8 @@ def _instruction(word: str) -> Segment:
 # From the first reading of the clock: thread 0 reads the global timer too, arguments are loaded.
 _BEGIN = "other/20 other/2 alu/13 other/1"
 # Barrier, then the record's SM number and the second reading.
-_END = "other/2 alu/2 alu/4 alu/7 bar other/5 other/20"
+_LEAVE = "bar other/5 other/20"
+_END = "other/2 alu/2 alu/4 alu/7 " + _LEAVE
 
 
 def fma_chain(ilp: int, per_thread: int) -> Warps:
@@ -74,6 +75,8 @@ def fma_chain(ilp: int, per_thread: int) -> Warps:
     unroll = 4
     while unroll > 1 and 16 * ilp * unroll > _LONGEST_UNROLLED:
         unroll //= 2
+    if unroll == 1:
+        return _rolled(ilp, iterations)
 
     def body(times: int, head: str) -> list[Segment]:
         count = 16 * ilp * times
@@ -95,6 +98,27 @@ def fma_chain(ilp: int, per_thread: int) -> Warps:
     else:
         program.append(Branch())
     return Warps([*program, *_code("fma/2 alu/2 fma/2 " + _END)], startup_cycles=FETCH)
+
+
+def _rolled(ilp: int, iterations: int) -> Warps:
+    """``fma_chain<ilp>`` whose loop is not unrolled, as it is for five to eight chains.
+
+    It counts up where the others count down, and compares behind three quarters of a turn.
+    """
+    program = _code(_BEGIN + " other/1" + " alu/2" * (2 * ilp - 1) + " alu/1")
+    if iterations:
+        turn = [
+            *_code("alu/2 alu/3"),
+            Arithmetic(12 * ilp, ilp),
+            *_code("alu/1"),
+            Arithmetic(4 * ilp, ilp),
+        ]
+        program += [*_code("other/6 heavy/11"), Loop(iterations, turn)]
+    else:
+        program.append(Branch())
+    total = "fma/1 other/2 alu/1 fma/3 alu/1 fma/1 other/2 alu/1" + " fma/4" * (ilp - 4) + " fma/5"
+    program += _code(f"{total} alu/13 other/1 alu/5 other/2 {_LEAVE}")
+    return Warps(program, startup_cycles=FETCH)
 
 
 def _multiply_adds(count: int, enter: str, loop: str, sixteen: str) -> list[Segment]:
