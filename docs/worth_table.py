@@ -35,6 +35,7 @@ NEUTRAL = {
     "sync.queued_requests": 1_000_000,
     "dispatch.max_setup_cycles": 1e6,
     "dispatch.crowded_warps": 1e6,
+    "dispatch.unheard_ends": 1e6,
 }
 LEFT_OUT = {
     "dispatch.crowded_setup_cycles": "goes with crowded_warps",

@@ -42,14 +42,16 @@ def test_a_program_moves_what_the_same_access_moves_by_itself_in_the_same_time(
     turns = bytes_each // (64 * 16)
     alone = Kernel(66, 64, work=access.edited(overhead_cycles=15.0, cold_cycles=0.0))
     program = Kernel(66, 64, work=loop(turns, Load(access=access, bytes=512)))
-    plain = wavesim.simulate(even, alone)
-    run = wavesim.simulate("h200", program, issue=issue)
-    counts = run.l2.select("requested_sectors", "written_sectors").row(0)
-    assert counts == (66 * bytes_each // SECTOR, 0)
-    assert counts == plain.l2.select("requested_sectors", "written_sectors").row(0)
+    # Who meets goes by chance, so it is what several seeds come to that is the same.
+    plain = [wavesim.simulate(even, alone, seed=seed) for seed in range(3)]
+    runs = [wavesim.simulate("h200", program, issue=issue, seed=seed) for seed in range(3)]
+    for run in plain + runs:
+        counts = run.l2.select("requested_sectors", "written_sectors").row(0)
+        assert counts == (66 * bytes_each // SECTOR, 0)
     for column in ("sm_sectors", "dram_read_bytes"):
-        assert run.l2[column][0] == pytest.approx(plain.l2[column][0], rel=0.03), column
-    assert lasted(run) == pytest.approx(lasted(plain), rel=0.05)
+        of_runs, of_plain = (np.mean([run.l2[column][0] for run in one]) for one in (runs, plain))
+        assert of_runs == pytest.approx(of_plain, rel=0.03), column
+    assert np.mean([*map(lasted, runs)]) == pytest.approx(np.mean([*map(lasted, plain)]), rel=0.05)
 
 
 @pytest.mark.parametrize(("issue", "on_their_way"), [("rates", 0.1), ("exact", 0.37)])

@@ -166,8 +166,21 @@ class Dispatch(Spec):
     cold_return_cycles: Finite
     """What the first CTA of a launch that ends on an SM takes longer to return its slot, for the
     same reason."""
-    sm_interval_cycles: Finite
-    """The least time between two CTAs' arrivals at one SM."""
+    out_cycles: Finite
+    """What the unit that the SMs of a TPC share takes to let a CTA out."""
+    out_each_cycles: Finite
+    """What each CTA of the same SM that is out and has no successor adds to that, this one
+    counted."""
+    out_gap_cycles: Finite
+    """The least time between a CTA of several warps that is let out of an SM, and the next one of
+    that SM."""
+    unheard_ends: Finite
+    """Of the whole die, ends of CTAs that the dispatcher has not heard of: no more are let out until
+    it has. Whole, one at least."""
+    in_cycles: Finite
+    """What the unit takes to let a CTA in, without its warps' share."""
+    in_warp_cycles: Finite
+    """What each warp adds to that."""
     fetched_interval_cycles: Finite
     """The least time between the starts of CTAs that arrived while their instructions were
     fetched."""
@@ -177,7 +190,7 @@ class Dispatch(Spec):
     setup_warp_cycles: Finite
     """What each warp adds to that."""
     crowded_warps: Finite
-    """Above this number of resident warps, setting up is slower."""
+    """Above this number of warps that run on the SM, setting up is slower."""
     crowded_setup_cycles: Finite
     """``setup_cycles`` there."""
     crowded_setup_warp_cycles: Finite

@@ -41,15 +41,25 @@ pub struct Dispatch {
     pub cold_cycles: f64,
     /// What the first CTA of a launch that ends on an SM takes longer to return its slot, for the same reason.
     pub cold_return_cycles: f64,
-    /// The least time between two CTAs' arrivals at one SM.
-    pub sm_interval_cycles: f64,
+    /// What the unit that the SMs of a TPC share takes to let a CTA out.
+    pub out_cycles: f64,
+    /// What each CTA of the same SM that is out and has no successor adds to that, this one counted.
+    pub out_each_cycles: f64,
+    /// The least time between a CTA of several warps that is let out of an SM, and the next one of that SM.
+    pub out_gap_cycles: f64,
+    /// Of the whole die, ends of CTAs that the dispatcher has not heard of: no more are let out until it has. Whole, one at least.
+    pub unheard_ends: f64,
+    /// What the unit takes to let a CTA in, without its warps' share.
+    pub in_cycles: f64,
+    /// What each warp adds to that.
+    pub in_warp_cycles: f64,
     /// The least time between the starts of CTAs that arrived while their instructions were fetched.
     pub fetched_interval_cycles: f64,
     /// What an SM takes to set up a CTA, without its warps' share; CTAs are set up one after the other.
     pub setup_cycles: f64,
     /// What each warp adds to that.
     pub setup_warp_cycles: f64,
-    /// Above this number of resident warps, setting up is slower.
+    /// Above this number of warps that run on the SM, setting up is slower.
     pub crowded_warps: f64,
     /// `setup_cycles` there.
     pub crowded_setup_cycles: f64,
@@ -72,7 +82,11 @@ impl Dispatch {
             ("far_return_cycles", self.far_return_cycles),
             ("cold_cycles", self.cold_cycles),
             ("cold_return_cycles", self.cold_return_cycles),
-            ("sm_interval_cycles", self.sm_interval_cycles),
+            ("out_cycles", self.out_cycles),
+            ("out_each_cycles", self.out_each_cycles),
+            ("out_gap_cycles", self.out_gap_cycles),
+            ("in_cycles", self.in_cycles),
+            ("in_warp_cycles", self.in_warp_cycles),
             ("fetched_interval_cycles", self.fetched_interval_cycles),
             ("setup_cycles", self.setup_cycles),
             ("setup_warp_cycles", self.setup_warp_cycles),
@@ -83,6 +97,7 @@ impl Dispatch {
         ] {
             in_range(field, value, 0.0, 1e9)?;
         }
+        in_range("unheard_ends", self.unheard_ends, 1.0, 1e9)?;
         Ok(())
     }
 }

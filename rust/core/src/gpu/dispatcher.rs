@@ -10,10 +10,11 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::groups::{Groups, Shares};
 use super::kernel::Run;
 use super::messages::{Message, Messages};
-use super::policy::{Dispatch, Reusable, Start, Visit};
-use super::sm::{Place, Sms};
+use super::policy::{Dispatch, Reusable, Visit};
+use super::sm::{Place, Resident, Sms};
 use crate::engine::Time;
 use crate::ids::{IdVec, KernelId, SlotId, SmId};
+use crate::records::Account;
 
 type Runs<'a> = IdVec<KernelId, Run<'a>>;
 
@@ -28,9 +29,18 @@ struct Turn {
 /// The dispatcher hears of the end of a CTA, and its slot comes back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Returning {
-    pub(crate) at: Time,
-    /// Of which one; none if it is that of those that wait whose turn it is then.
-    message: Option<Message>,
+    at: Time,
+    /// Where it was; none if it is that of those that wait whose turn it is then.
+    place: Option<Place>,
+    nearly_free: u64,
+}
+
+impl Returning {
+    #[inline]
+    fn known(&mut self, message: Message) {
+        self.place = Some(message.place);
+        self.nearly_free = message.nearly_free;
+    }
 }
 
 /// The dispatcher's state.
@@ -44,7 +54,7 @@ pub(crate) struct Dispatcher<P> {
     head: Option<KernelId>,
     arrivals: i64,
     /// Slots that come back, in the order of time: those of which it is known which they are, and then the others.
-    pub(crate) returning: VecDeque<Returning>,
+    returning: VecDeque<Returning>,
     known: usize,
     waiting: Messages,
     /// The next visit of the placement that is under way.
@@ -56,24 +66,28 @@ pub(crate) struct Dispatcher<P> {
     cluster: Vec<SmId>,
 }
 
-impl Returning {
-    /// Where the CTA was, if that is known already.
-    #[inline]
-    pub(crate) fn of(&self) -> Option<Place> {
-        self.message.map(|message| message.place)
-    }
-}
-
-/// A decision: this CTA goes there and starts then.
+/// A decision: this CTA goes there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placement {
     pub(crate) kernel: KernelId,
     pub(crate) place: Place,
-    pub(crate) start: Start,
+    /// When that was decided, and when it is sent there.
+    pub(crate) decided: Time,
+    pub(crate) sent: Time,
+    pub(crate) warps: u32,
+    /// Whether the SM has not run this launch yet.
+    pub(crate) cold: bool,
     /// How long its own work is, or its first part.
     pub(crate) work: Time,
     /// Whether it was placed going round, not into a slot that had just come back.
     pub(crate) first_round: bool,
+}
+
+impl Placement {
+    /// To what belongs the time until it starts.
+    pub(crate) fn account(&self) -> Account {
+        if self.first_round { Account::Fill } else { Account::Starved }
+    }
 }
 
 impl<P: Dispatch> Dispatcher<P> {
@@ -120,35 +134,45 @@ impl<P: Dispatch> Dispatcher<P> {
     pub(crate) fn give_back(&mut self, message: Message, Reusable { at, queued, .. }: Reusable) {
         debug_assert!(self.returning.back().is_none_or(|last| last.at <= at));
         // Nobody overtakes those that wait: the ends of an SM are heard in the order in which they were.
-        let waits = queued || self.known < self.returning.len();
-        if waits {
+        if queued || self.known < self.returning.len() {
+            self.returning.push_back(Returning { at, place: None, nearly_free: 0 });
             self.waiting.push(message);
         } else {
+            self.returning.push_back(Returning { at, place: Some(message.place), nearly_free: message.nearly_free });
             self.known += 1;
         }
-        self.returning.push_back(Returning { at, message: (!waits).then_some(message) });
     }
 
-    /// The next slot that comes back: known which, if nothing that happens from `next` on could still change that.
+    /// The next slot that comes back, if nothing happens before `next`.
     ///
-    /// All of those become known of which that holds, so that who waits does not depend on how far ahead slots are given away.
+    /// Who waits is settled as early as nothing can change it any more: those that end later find nobody before them then.
     #[inline]
-    pub(crate) fn next_back(&mut self, next: Time) -> Option<Returning> {
+    pub(crate) fn next_back(&mut self, next: Time) -> Time {
         let settled = next + self.policy.least_return();
         while let Some(slot) = self.returning.get_mut(self.known).filter(|slot| slot.at < settled) {
-            slot.message = self.waiting.take(slot.at);
+            if let Some(message) = self.waiting.take(slot.at) {
+                slot.known(message);
+            }
             self.known += 1;
         }
-        self.returning.front().copied()
+        self.returning.front().map_or(Time::MAX, |slot| slot.at)
     }
 
-    /// The next slot has come back.
+    /// Whether any slot comes back.
+    pub(crate) fn expects_any(&self) -> bool {
+        !self.returning.is_empty()
+    }
+
+    /// The next slot has come back: where, and which others of the SM are nearly free.
     #[inline]
-    pub(crate) fn come_back(&mut self) -> Option<Message> {
-        let Returning { at, message } = self.returning.pop_front()?;
+    pub(crate) fn come_back(&mut self) -> Option<(Place, u64)> {
+        let mut slot = self.returning.pop_front()?;
         self.known = self.known.saturating_sub(1);
-        // Each of those that wait was given a time by which it can have been taken.
-        Some(message.unwrap_or_else(|| self.waiting.take(at).expect("for each slot that comes back, an end waits")))
+        if slot.place.is_none() {
+            // Each of those that wait was given a time by which it can have been taken.
+            slot.known(self.waiting.take(slot.at).expect("for each slot that comes back, an end waits"));
+        }
+        Some((slot.place?, slot.nearly_free))
     }
 
     /// Begins to place the head going round.
@@ -312,11 +336,9 @@ impl<P: Dispatch> Dispatcher<P> {
         let run = &mut runs[head];
         let warps = run.footprint.warps;
         let cold = sms.is_new_to(sm, head);
-        let (number, work) = run.take(self.groups.gpc_of(sm));
-        let start = self.policy.start(now, sm, warps, sms.resident_warps(sm), cold, work);
-        let cta = run.started(number, start.first);
-        let place = sms.place(sm, slot, &run.footprint, cta);
-        Placement { kernel: head, place, start, work, first_round }
+        let (cta, work) = run.take(self.groups.gpc_of(sm));
+        let place = sms.place(sm, slot, &run.footprint, Resident { kernel: head, cta, start: now });
+        Placement { kernel: head, place, decided: now, sent: now, warps, cold, work, first_round }
     }
 
     /// Kernels with CTAs that have no place yet, the head first.

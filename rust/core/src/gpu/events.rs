@@ -13,6 +13,7 @@ use super::messages::Message;
 use super::policy::Dispatch;
 use super::sm::{Place, Resident};
 use super::sync::Next;
+use super::tpc::{Leaving, Passage};
 
 impl<P: Dispatch> Machine<'_, P> {
     pub(super) fn happen(&mut self, at: Time, what: Happening) {
@@ -126,16 +127,63 @@ impl<P: Dispatch> Machine<'_, P> {
 
     /// A CTA has been placed at `now`: it begins, unless it has to wait.
     #[inline]
-    fn on_placement(&mut self, placement: Placement, now: Time) {
-        let Placement { kernel, place, start, work, first_round } = placement;
-        let latency = start.first.since(now);
-        let account = if first_round { Account::Fill } else { Account::Starved };
+    fn on_placement(&mut self, mut placement: Placement, now: Time) {
+        placement.decided = now;
         self.resident_ctas += 1;
+        let at_once = placement.sent <= now;
+        let entered = at_once.then(|| self.tpcs.enter(placement.place.sm(), placement.warps, now)).flatten();
+        match entered {
+            Some(entered) => self.on_entered(placement, entered, now),
+            None => self.waits_to_enter(placement, now),
+        }
+    }
+
+    /// A CTA waits until it is sent, and then until it can go in.
+    fn waits_to_enter(&mut self, placement: Placement, now: Time) {
         if let Some(books) = &mut self.books {
-            books.assign(now, latency, account);
+            books.wait(now, placement.account());
+        }
+        self.tpcs.wait_to_enter(placement);
+        self.look(self.tpcs.of(placement.place.sm()).0, now);
+    }
+
+    /// A TPC that has something to do will look for it as soon as it can.
+    #[inline]
+    fn look(&mut self, tpc: usize, now: Time) {
+        if let Some(at) = self.tpcs.looks_at(tpc, now) {
+            self.steps.push(at, self.first_tpc_event + tpc as u32);
+        }
+    }
+
+    /// A TPC looks for what is next.
+    #[inline]
+    pub(super) fn on_look(&mut self, tpc: usize, now: Time) {
+        match self.tpcs.next(tpc, now) {
+            Some(Passage::Out(cta, out)) => self.on_out(cta, out),
+            Some(Passage::In(placement, entered)) => {
+                if let Some(books) = &mut self.books {
+                    books.stop_waiting(now, placement.account());
+                }
+                self.on_entered(placement, entered, now);
+            }
+            None => {}
+        }
+        self.look(tpc, now);
+    }
+
+    /// A CTA goes in from `now` to `entered`: it starts, and begins its work unless it has to wait for the kernel ahead.
+    #[inline]
+    fn on_entered(&mut self, placement: Placement, entered: Time, now: Time) {
+        let Placement { kernel, place, decided, warps, cold, work, .. } = placement;
+        let running = self.sms.running_warps(place.sm());
+        let start = self.dispatcher.policy.start(entered, place.sm(), warps, running, cold, work);
+        self.sms.starts(place, warps, start.first);
+        if let Some(books) = &mut self.books {
+            books.assign(now, start.first.since(now), placement.account());
         }
         let run = &mut self.runs[kernel];
-        run.times.dispatch_ps += u128::from(latency.0);
+        run.started(start.first);
+        run.times.dispatch_ps += u128::from(start.first.since(decided).0);
         if !run.dependent {
             return self.begin(kernel, place, start.all, work);
         }
@@ -182,9 +230,9 @@ impl<P: Dispatch> Machine<'_, P> {
         }
         let run = &mut self.runs[resident.kernel];
         run.end(resident.start, now);
-        let last_warp = run.last_warp;
+        let (last_warp, warps) = (run.last_warp, run.footprint.warps);
         let all_ended = run.ended == run.ctas;
-        let cold = self.sms.ended(place, resident.kernel, now, now - resident.start);
+        let cold = self.sms.ended(place, resident.kernel, warps, now, now - resident.start);
         if run.left() == 0 {
             let left = if cold { now + self.timings.cold_return } else { now } + self.timings.back;
             let stores = left + drain(self.timings.drain, resident.kernel, resident.cta);
@@ -192,22 +240,31 @@ impl<P: Dispatch> Machine<'_, P> {
         }
         self.makespan = self.makespan.max(now);
         self.record(place, resident, now);
-        let back = self.dispatcher.policy.reusable(now, place.sm(), cold);
-        let alone = self.dispatcher.returning.is_empty() && !back.queued;
-        if alone && self.looks_ahead(resident.kernel, back.at) {
-            return self.pass_on(place, resident.kernel, now, back.at);
-        }
         self.resident_ctas -= 1;
         if let Some(books) = &mut self.books {
             books.end(now);
         }
         let nearly_free = if last_warp == Time::ZERO { 0 } else { self.sms.nearly_free(place, now) };
-        self.dispatcher.give_back(Message { earliest: back.earliest, place, nearly_free }, back);
+        let cta = Leaving { place, warps, cold, nearly_free };
+        if let Some(out) = self.tpcs.leave(place.sm(), warps, now) {
+            self.on_out(cta, out);
+        } else {
+            self.tpcs.wait_to_leave(cta);
+            self.look(self.tpcs.of(place.sm()).0, now);
+        }
         if all_ended {
             self.running_ops -= 1;
             self.idle_changes(now);
             self.end_books();
         }
+    }
+
+    /// A CTA is let out until `out`, and then the dispatcher will hear of it.
+    #[inline]
+    fn on_out(&mut self, cta: Leaving, out: Time) {
+        let Leaving { place, cold, nearly_free, .. } = cta;
+        let back = self.dispatcher.policy.reusable(out, place.sm(), cold);
+        self.dispatcher.give_back(Message { earliest: back.earliest, place, nearly_free }, back);
     }
 
     /// Whether a CTA whose step is due has ended; else it goes on.
@@ -262,48 +319,31 @@ impl<P: Dispatch> Machine<'_, P> {
         self.wake();
     }
 
-    /// Whether a slot of this kernel that comes back at `back` can be given away already now: if the kernel is plain and has
-    /// its turn, so that just one more of its CTAs goes there and runs for its time, and nothing that happens until then could
-    /// change that. The result is the same, since slots come back in order; this only saves the queue of returning slots for
-    /// the many CTAs of such a kernel.
+    /// The next CTA of a plain kernel that has its turn takes the place of one that has ended.
     #[inline]
-    pub(super) fn looks_ahead(&self, kernel: KernelId, back: Time) -> bool {
-        self.passing == Some(kernel)
-            && self.runs[kernel].left() > 1
-            && self.runs[kernel].only_runs()
-            && back < self.limit
-            && self.books.as_ref().is_some_and(|books| back < books.window_end())
-    }
-
-    /// The CTA on `place` ended at `now`; its slot goes to the kernel's next one when it is back.
-    #[inline]
-    fn pass_on(&mut self, place: Place, kernel: KernelId, now: Time, back: Time) {
-        let latency = self.succeed(place, kernel, back);
-        if let Some(books) = &mut self.books {
-            books.pass_on(now, back, latency, Account::Starved);
-        }
-    }
-
-    /// The next CTA of a plain kernel that has its turn takes the place of one that has ended, at `back`: how long it takes to
-    /// start.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "what most events of a large kernel do, from two places")]
-    fn succeed(&mut self, place: Place, kernel: KernelId, back: Time) -> Time {
+    fn succeed(&mut self, place: Place, kernel: KernelId, now: Time) {
         let run = &mut self.runs[kernel];
         run.returned += 1;
-        let (number, work) = run.take(0);
-        let sm = place.sm();
-        let warps = run.footprint.warps;
+        let (cta, work) = run.take(0);
+        let (sm, warps) = (place.sm(), run.footprint.warps);
         let cold = self.sms.is_new_to(sm, kernel);
-        let others = self.sms.resident_warps(sm) - warps;
-        let start = self.dispatcher.policy.start(back, sm, warps, others, cold, work);
-        let cta = run.started(number, start.first);
-        let latency = start.first - back;
+        self.sms.replace(place, Resident { kernel, cta, start: now });
+        let Some(entered) = self.tpcs.enter(sm, warps, now) else {
+            let placement = Placement { kernel, place, decided: now, sent: now, warps, cold, work, first_round: false };
+            return self.waits_to_enter(placement, now);
+        };
+        // What `on_entered` does for a CTA that waits for no other kernel.
+        let start = self.dispatcher.policy.start(entered, sm, warps, self.sms.running_warps(sm), cold, work);
+        let latency = start.first - now;
+        self.sms.starts(place, warps, start.first);
+        if let Some(books) = &mut self.books {
+            books.assign(now, latency, Account::Starved);
+        }
+        let run = &mut self.runs[kernel];
+        run.started(start.first);
         run.times.dispatch_ps += u128::from(latency.0);
-        self.sms.replace(place, cta);
-        let at = if run.only_runs() { start.all + work } else { run.sync.begin(cta.cta, sm, start.all, work) };
+        let at = if run.only_runs() { start.all + work } else { run.sync.begin(cta, sm, start.all, work) };
         self.steps.push(at, place.0);
-        latency
     }
 
     /// Enters a CTA that has ended into the records.
@@ -325,24 +365,26 @@ impl<P: Dispatch> Machine<'_, P> {
     /// A slot has come back.
     #[inline]
     pub(super) fn on_return(&mut self, now: Time) {
-        let Some(slot) = self.dispatcher.come_back() else { return };
-        let place = slot.place;
+        let Some((place, nearly_free)) = self.dispatcher.come_back() else { return };
+        if let Some(tpc) = self.tpcs.heard() {
+            self.look(tpc, now);
+        }
         let resident = self.sms.resident(place);
         let run = &mut self.runs[resident.kernel];
-        if self.passing == Some(resident.kernel) && run.left() > 1 && slot.nearly_free == 0 {
+        if self.passing == Some(resident.kernel) && run.left() > 1 && nearly_free == 0 {
             self.resident_ctas += 1;
-            let latency = self.succeed(place, resident.kernel, now);
             if let Some(books) = &mut self.books {
                 books.free(now);
-                books.assign(now, latency, Account::Starved);
             }
-            return;
+            return self.succeed(place, resident.kernel, now);
         }
         run.returned += 1;
         let (op, complete) = (run.op, run.returned == run.ctas);
         let footprint = run.footprint;
-        self.sms.free(place, &footprint);
-        self.sms.nearly_free_up(place.sm(), slot.nearly_free, &footprint);
+        if self.sms.free(place, &footprint) {
+            self.tpcs.emptied(place.sm());
+        }
+        self.sms.nearly_free_up(place.sm(), nearly_free, &footprint);
         if let Some(books) = &mut self.books {
             books.free(now);
         }
@@ -389,23 +431,22 @@ mod tests {
     use crate::simulate::Options;
     use crate::workload::{Access, Duration, Item, Kernel, Launch, Pattern, Program, Span, Tasks, Times, Work};
 
-    fn outcome(program: &Program, seed: u64, eager: bool) -> Records {
+    fn outcome(program: &Program, seed: u64, passes_on: bool) -> Records {
         let device = catalogue::device("h200").expect("the catalogue has it");
         let options = Options { seed, ..Options::default() };
         let (policy, groups) = (Hardware::new(&device, &options), Groups::new(&device));
         let mut machine =
             Machine::new(&device, program, &[], &options, policy, groups, &mut || false).expect("the program is valid");
-        machine.eager = eager;
+        machine.passes_on = passes_on;
         machine.run(&device, &mut || false).expect("the program runs")
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Giving slots away ahead of time is a short cut, and so is putting the next CTA in the place of one that has ended: they
-        /// must lead to the same run, to the picosecond.
+        /// Putting the next CTA in the place of one that has ended is a short cut: it must lead to the same run, to the picosecond.
         #[test]
-        fn looking_ahead_changes_nothing(
+        fn passing_slots_on_changes_nothing(
             seed in any::<u64>(),
             grids in prop::collection::vec((1..3000_u32, 1..9_u32, 0.0..3_000.0, 1.0..4.0, 0..6_u32), 1..4),
             streams in 1..3_u32,
@@ -443,15 +484,15 @@ mod tests {
             };
             let items = (0..kernels.len()).map(|kernel| Item::Launch(launch(kernel))).collect();
             let program = Program { kernels, items, ..Program::default() };
-            let (ahead, in_order) = (outcome(&program, seed, true), outcome(&program, seed, false));
-            prop_assert_eq!(ahead.digest, in_order.digest);
-            prop_assert_eq!(ahead.makespan, in_order.makespan);
+            let (passed_on, one_by_one) = (outcome(&program, seed, true), outcome(&program, seed, false));
+            prop_assert_eq!(passed_on.digest, one_by_one.digest);
+            prop_assert_eq!(passed_on.makespan, one_by_one.makespan);
             for account in Account::ALL {
-                prop_assert_eq!(ahead.ledger.total(account), in_order.ledger.total(account));
+                prop_assert_eq!(passed_on.ledger.total(account), one_by_one.ledger.total(account));
             }
-            prop_assert_eq!(ahead.kernels.complete, in_order.kernels.complete);
-            prop_assert_eq!(ahead.sms.active, in_order.sms.active);
-            for (one, other) in ahead.l2.traffic.iter().zip(&in_order.l2.traffic) {
+            prop_assert_eq!(passed_on.kernels.complete, one_by_one.kernels.complete);
+            prop_assert_eq!(passed_on.sms.active, one_by_one.sms.active);
+            for (one, other) in passed_on.l2.traffic.iter().zip(&one_by_one.l2.traffic) {
                 prop_assert_eq!(one, other);
             }
         }

@@ -2,16 +2,14 @@
 
 use super::front_end::OpId;
 use super::policy::Launched;
-use super::sm::{Footprint, Place, Resident};
+use super::sm::{Footprint, Place};
 use super::sync::Sync;
 use super::work::Sampler;
 use crate::engine::Time;
-use crate::ids::KernelId;
 
 /// One launch.
 #[derive(Debug)]
 pub(crate) struct Run<'a> {
-    pub(crate) id: KernelId,
     pub(crate) op: OpId,
     pub(crate) spec: usize,
     pub(crate) stream: u32,
@@ -92,7 +90,6 @@ impl Default for Times {
 impl<'a> Run<'a> {
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn new(
-        id: KernelId,
         op: OpId,
         spec: usize,
         stream: u32,
@@ -104,7 +101,6 @@ impl<'a> Run<'a> {
         sync: Sync,
     ) -> Self {
         Self {
-            id,
             op,
             spec,
             stream,
@@ -198,10 +194,9 @@ impl<'a> Run<'a> {
 
     /// A CTA starts at `start`.
     #[inline]
-    pub(crate) fn started(&mut self, cta: u32, start: Time) -> Resident {
+    pub(crate) fn started(&mut self, start: Time) {
         self.times.start = self.times.start.min(start);
         self.times.placed = self.times.placed.max(start);
-        Resident { kernel: self.id, cta, start }
     }
 
     /// A CTA ended.

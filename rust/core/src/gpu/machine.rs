@@ -23,6 +23,7 @@ use super::outcome;
 use super::policy::Dispatch;
 use super::sm::{Place, Sms};
 use super::sync::Sync;
+use super::tpc::Tpcs;
 use super::warp::Warps;
 use super::work::Sampler;
 
@@ -99,6 +100,9 @@ pub(super) struct Machine<'a, P> {
     pub(super) front_end: FrontEnd,
     pub(super) dispatcher: Dispatcher<P>,
     pub(super) sms: Sms,
+    pub(super) tpcs: Tpcs,
+    /// Of what is due, what stands for the first TPC.
+    pub(super) first_tpc_event: u32,
     pub(super) runs: IdVec<KernelId, Run<'a>>,
     /// Only if the program has work for it.
     pub(super) memory: Option<Memory<'a>>,
@@ -124,7 +128,8 @@ pub(super) struct Machine<'a, P> {
     pub(super) running_ops: usize,
     /// The kernel whose ending CTAs make room for its next ones, if nothing else has to be looked at.
     pub(super) passing: Option<KernelId>,
-    pub(super) eager: bool,
+    /// Whether there is such a kernel; tests do without.
+    pub(super) passes_on: bool,
     pub(super) resident_ctas: u64,
     pub(super) placed: Vec<Placement>,
     pub(super) ready: Vec<(OpId, Time)>,
@@ -166,7 +171,6 @@ impl<'a, P: Dispatch> Machine<'a, P> {
                 let mut sampler = samplers.next().expect("all work has a duration");
                 let sync = Sync::new(kernel, device, arrays, &mut sampler, samplers.next(), interrupted)?;
                 let mut run = Run::new(
-                    id,
                     launch.op,
                     launch.kernel,
                     launch.stream,
@@ -200,12 +204,16 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         let memory = Memory::new(device, program, launches, arrays, sms.places(), options);
         let launches = runs.values().map(|run| run.spec);
         let warps = Warps::new(device, program, launches, arrays, options, sms.places());
+        let tpcs = policy.tpcs(device);
+        let first_tpc_event = (sms.places() + sms.count()) as u32;
         Ok(Self {
             program,
             timings: Timings::new(device),
             front_end,
             dispatcher: Dispatcher::new(policy, groups, Messages::new(device), deals),
             sms,
+            tpcs,
+            first_tpc_event,
             runs,
             memory,
             warps,
@@ -224,7 +232,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             makespan: Time::ZERO,
             running_ops,
             passing: None,
-            eager: true,
+            passes_on: true,
             resident_ctas: 0,
             placed: Vec::new(),
             ready: Vec::new(),
@@ -275,7 +283,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         }
         self.check_horizon()?;
         if limit == Time::MAX && self.limit >= Time::HORIZON {
-            return Ok(!self.dispatcher.returning.is_empty() || !(self.steps.is_empty() || self.polls_in_vain()));
+            return Ok(self.dispatcher.expects_any() || !(self.steps.is_empty() || self.polls_in_vain()));
         }
         self.run_kernels();
         Ok(true)
@@ -313,15 +321,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
         let events = if self.warps.is_some() { CHANGES_BETWEEN_CHECKS } else { EVENTS_BETWEEN_CHECKS };
         for _ in 0..events {
             let step = self.steps.peek().unwrap_or(Time::MAX);
-            let mut returning = Time::MAX;
-            if let Some(slot) = self.dispatcher.next_back(step.min(self.limit)) {
-                returning = slot.at;
-                let place = slot.of();
-                if place.is_some_and(|place| self.looks_ahead(self.sms.resident(place).kernel, returning)) {
-                    self.on_return(returning);
-                    continue;
-                }
-            }
+            let returning = self.dispatcher.next_back(step.min(self.limit));
             let now = returning.min(step);
             if now >= self.limit {
                 return;
@@ -332,9 +332,12 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             if returning <= step {
                 self.on_return(now);
             } else if let Some((_, event)) = self.steps.pop() {
-                match self.warps.as_ref().and_then(|warps| warps.sm_of(event)) {
-                    Some(sm) => self.on_sm_change(sm, now),
-                    None => self.on_step(Place(event), now),
+                match event.checked_sub(self.first_tpc_event) {
+                    Some(tpc) => self.on_look(tpc as usize, now),
+                    None => match self.warps.as_ref().and_then(|warps| warps.sm_of(event)) {
+                        Some(sm) => self.on_sm_change(sm, now),
+                        None => self.on_step(Place(event), now),
+                    },
                 }
             }
         }
@@ -343,7 +346,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
     /// Lets happen what concerns whole kernels, if it is due.
     fn run_kernels(&mut self) {
         let now = self.limit;
-        let returning = self.dispatcher.returning.front().map_or(Time::MAX, |slot| slot.at);
+        let returning = self.dispatcher.next_back(now);
         if returning.min(self.steps.peek().unwrap_or(Time::MAX)) < now {
             return;
         }
@@ -381,7 +384,7 @@ impl<'a, P: Dispatch> Machine<'a, P> {
             books.idle_as(now, free, returning);
         }
         let head = self.dispatcher.head().filter(|_| self.dispatcher.visit.is_none());
-        self.passing = head.filter(|&head| self.eager && self.runs[head].is_plain());
+        self.passing = head.filter(|&head| self.passes_on && self.runs[head].is_plain());
     }
 
     /// Nothing is left that could use a slot: the makespan is reached.

@@ -1,11 +1,11 @@
 //! The model of the machine, a file for each box of the block diagram:
 //!
 //! ```text
-//!  host calls          ready kernels            CTAs                    slots
-//!  ---------> front_end ------------> dispatcher ----> sm (+ work, sync) ---+
-//!                 ^                      ^                                  |
-//!                 |   complete kernels   |        slots that come back      |
-//!                 +----------------------+<---------------------------------+
+//!  host calls          ready kernels            CTAs                            slots
+//!  ---------> front_end ------------> dispatcher ----> tpc ----> sm (+ work, sync) ---+
+//!                 ^                      ^              |                             |
+//!                 |   complete kernels   |   messages   |     CTAs that have ended    |
+//!                 +----------------------+<-------------+<----------------------------+
 //! ```
 //!
 //! `machine` is the loop around them: it takes what happens next and lets the box it concerns act.
@@ -24,6 +24,7 @@ mod outcome;
 mod policy;
 mod sm;
 mod sync;
+mod tpc;
 mod warp;
 mod word;
 mod work;

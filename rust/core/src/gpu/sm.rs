@@ -52,6 +52,8 @@ struct Sm {
     resident: u32,
     /// The shape that all residents share, or [`MIXED`].
     shape: u32,
+    /// Warps of CTAs that have been let in and have not ended.
+    running_warps: u32,
     last_kernel: Option<KernelId>,
     taken: u64,
     /// Slots whose CTAs have ended, and whose coming back the dispatcher has not heard of.
@@ -144,7 +146,6 @@ pub(crate) struct Sms {
     /// From when on a CTA's last warp runs alone, by place.
     last_warps: Vec<Time>,
     most_resident: u32,
-    all_warps: u32,
 }
 
 /// An SM and one of its slots as one small number, which the event queue carries.
@@ -180,6 +181,7 @@ impl Sms {
             carve_out_bytes: 0,
             resident: 0,
             shape: MIXED,
+            running_warps: 0,
             last_kernel: None,
             taken: 0,
             ended: 0,
@@ -194,7 +196,6 @@ impl Sms {
             residents: vec![Resident::default(); count * MAX_SLOTS as usize],
             last_warps: vec![Time::MAX; count * MAX_SLOTS as usize],
             most_resident: 0,
-            all_warps: limits.warps,
         }
     }
 
@@ -223,10 +224,10 @@ impl Sms {
         self.sms[sm].resident
     }
 
-    /// Warps on an SM.
+    /// Warps of CTAs that have been let in to an SM and have not ended.
     #[inline]
-    pub(crate) fn resident_warps(&self, sm: SmId) -> u32 {
-        self.all_warps - self.sms[sm].warps
+    pub(crate) fn running_warps(&self, sm: SmId) -> u32 {
+        self.sms[sm].running_warps
     }
 
     /// Whether an SM has not run this launch yet.
@@ -302,12 +303,20 @@ impl Sms {
         sm.taken |= 1 << slot;
         let place = Place::new(id, slot);
         self.residents[place.0 as usize] = cta;
+        self.last_warps[place.0 as usize] = Time::MAX;
         place
     }
 
     #[inline]
     pub(crate) fn resident(&self, place: Place) -> Resident {
         self.residents[place.0 as usize]
+    }
+
+    /// When the CTA at this place starts, which has been let in.
+    #[inline]
+    pub(crate) fn starts(&mut self, place: Place, warps: u32, at: Time) {
+        self.sms[place.sm()].running_warps += warps;
+        self.residents[place.0 as usize].start = at;
     }
 
     /// Puts a CTA in the place of one of the same launch that has ended.
@@ -319,7 +328,8 @@ impl Sms {
 
     /// The CTA at this place has run its last instruction; whether it is the first of its launch that ends there.
     #[inline]
-    pub(crate) fn ended(&mut self, place: Place, kernel: KernelId, end: Time, busy: Time) -> bool {
+    pub(crate) fn ended(&mut self, place: Place, kernel: KernelId, warps: u32, end: Time, busy: Time) -> bool {
+        self.sms[place.sm()].running_warps -= warps;
         let record = &mut self.usage[place.sm()];
         record.ctas += 1;
         record.busy_ps += u128::from(busy.0);
@@ -375,9 +385,9 @@ impl Sms {
         sm.registers = sm.registers.wrapping_add(new * (need.registers - need.registers / need.warps));
     }
 
-    /// The CTA's place and resources can be given away again.
+    /// The CTA's place and resources can be given away again; whether its SM is empty now.
     #[inline]
-    pub(crate) fn free(&mut self, place: Place, need: &Footprint) {
+    pub(crate) fn free(&mut self, place: Place, need: &Footprint) -> bool {
         let own = self.index_of(place.sm(), need);
         self.of_shape[own] -= 1;
         let sm = &mut self.sms[place.sm()];
@@ -393,6 +403,7 @@ impl Sms {
         sm.taken &= !slot;
         sm.ended &= !slot;
         sm.nearly_free &= !slot;
+        sm.resident == 0
     }
 
     /// What each SM did, by number.

@@ -130,13 +130,15 @@ impl Tally {
 
 /// Keeps the ledger while a run goes on.
 ///
-/// A slot is *assigned* from the decision to place a CTA there until that CTA ends, then *returning* until the dispatcher
-/// may give it away again, and else *free*. Assigned slots count as busy; what passes before the CTA's first instruction
+/// A slot is *assigned* from when a CTA is let in until it ends, then *returning* until the dispatcher may give it away again,
+/// *waiting* from that decision until its CTA is let in, and else *free*. Assigned slots count as busy; what passes before the CTA's first instruction
 /// is then moved from busy to where it belongs. Returning and free slots belong to the accounts of the moment.
 #[derive(Debug)]
 pub(crate) struct Bookkeeper {
     assigned: Count,
     returning: Count,
+    /// Given to CTAs that wait to go in, by account.
+    waiting: [Count; ACCOUNTS],
     free_account: Account,
     returning_account: Account,
     /// Up to when the window in use has been filled.
@@ -180,10 +182,14 @@ impl Count {
 }
 
 impl Bookkeeper {
+    /// To which a slot can belong while its CTA waits.
+    const WAITS: [Account; 2] = [Account::Fill, Account::Starved];
+
     pub(crate) fn new() -> Self {
         Self {
             assigned: Count::default(),
             returning: Count::default(),
+            waiting: [Count::default(); ACCOUNTS],
             free_account: Account::Launch,
             returning_account: Account::Launch,
             since: 0,
@@ -209,6 +215,11 @@ impl Bookkeeper {
         self.window.sums[Account::Busy as usize] += assigned;
         self.window.sums[self.returning_account as usize] += returning;
         self.window.sums[self.free_account as usize] -= assigned + returning;
+        for account in Self::WAITS {
+            let waiting = self.waiting[account as usize].take(now);
+            self.window.sums[account as usize] += waiting;
+            self.window.sums[self.free_account as usize] -= waiting;
+        }
         self.window.idle[self.free_account as usize] += now - self.since;
         self.since = now;
     }
@@ -259,6 +270,17 @@ impl Bookkeeper {
         }
     }
 
+    /// A slot is given to a CTA that cannot go there yet; that time belongs to `account`.
+    pub(crate) fn wait(&mut self, now: Time, account: Account) {
+        debug_assert!(Self::WAITS.contains(&account));
+        self.waiting[account as usize].join(now);
+    }
+
+    /// It can.
+    pub(crate) fn stop_waiting(&mut self, now: Time, account: Account) {
+        self.waiting[account as usize].leave(now);
+    }
+
     /// A slot is assigned; its CTA starts after `latency`, which belongs to `account`.
     #[inline]
     pub(crate) fn assign(&mut self, now: Time, latency: Time, account: Account) {
@@ -277,22 +299,6 @@ impl Bookkeeper {
     #[inline]
     pub(crate) fn free(&mut self, now: Time) {
         self.returning.leave(now);
-    }
-
-    /// The CTA of a slot ends at `end`; the slot is given away again at `back`, both in the window in use, and the next CTA
-    /// starts after `latency`, which belongs to `account`.
-    #[inline]
-    pub(crate) fn pass_on(&mut self, end: Time, back: Time, latency: Time, account: Account) {
-        let returning = i128::from((back - end).0);
-        self.assigned.moment -= returning;
-        self.returning.moment += returning;
-        self.owed[account as usize] += latency.0;
-    }
-
-    /// The end of the window in use.
-    #[inline]
-    pub(crate) const fn window_end(&self) -> Time {
-        Time(self.window_end)
     }
 
     /// From now on, slots that no CTA uses belong to these accounts.

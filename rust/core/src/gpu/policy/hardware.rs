@@ -14,6 +14,7 @@ use rand_core::Rng;
 use super::{Dispatch, Launched, Reusable, Start, Visit};
 use crate::device::Device;
 use crate::engine::{Time, rng};
+use crate::gpu::tpc::Tpcs;
 use crate::ids::{IdVec, SmId};
 use crate::simulate::Options;
 
@@ -31,7 +32,6 @@ pub(crate) struct Hardware {
     switch: Time,
     cold: Time,
     cold_return: Time,
-    sm_interval: Time,
     fetched_interval: Time,
     setup: Setup,
     crowded_setup: Setup,
@@ -85,7 +85,6 @@ struct LeftOver {
 struct SmPort {
     send: Time,
     back: Time,
-    next_arrival: Time,
     next_start: Time,
     /// The launch's last instructions have been fetched.
     exit_warm: Time,
@@ -115,7 +114,6 @@ impl Hardware {
             switch: Time((device.launch.switch_ns * 1e3).round() as u64),
             cold: time(dispatch.cold_cycles),
             cold_return: time(dispatch.cold_return_cycles),
-            sm_interval: time(dispatch.sm_interval_cycles),
             fetched_interval: time(dispatch.fetched_interval_cycles),
             setup: setup(dispatch.setup_cycles, dispatch.setup_warp_cycles),
             crowded_setup: setup(dispatch.crowded_setup_cycles, dispatch.crowded_setup_warp_cycles),
@@ -222,6 +220,10 @@ impl Rounds {
 }
 
 impl Dispatch for Hardware {
+    fn tpcs(&self, device: &Device) -> Tpcs {
+        Tpcs::new(device)
+    }
+
     fn first_visit(&mut self, now: Time, of: Launched, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
         self.rounds.begin(of, has_room);
         self.rounds.next(now, has_room)
@@ -242,12 +244,12 @@ impl Dispatch for Hardware {
     }
 
     #[inline]
-    fn reusable(&mut self, end: Time, sm: SmId, cold: bool) -> Reusable {
+    fn reusable(&mut self, out: Time, sm: SmId, cold: bool) -> Reusable {
         let port = &mut self.sms[sm];
         if cold {
-            port.exit_warm = end + self.cold_return;
+            port.exit_warm = out + self.cold_return;
         }
-        let left = end.max(port.exit_warm);
+        let left = out.max(port.exit_warm);
         let arrival = left + port.back;
         let (earliest, at) = (arrival + self.refill, self.serve(arrival));
         // A far one that ended a little earlier is no queue.
@@ -273,15 +275,14 @@ impl Dispatch for Hardware {
     }
 
     #[inline]
-    fn start(&mut self, sent: Time, sm: SmId, warps: u32, resident_warps: u32, cold: bool, work: Time) -> Start {
+    fn start(&mut self, entered: Time, sm: SmId, warps: u32, running_warps: u32, cold: bool, work: Time) -> Start {
         let port = &mut self.sms[sm];
-        let arrival = (sent + port.send).max(port.next_arrival);
-        port.next_arrival = arrival + self.sm_interval;
+        let arrival = entered + port.send;
         // The first one waits for its instructions; those that came meanwhile then follow it closely.
         let ready = if cold { arrival + self.cold } else { arrival };
         let first = ready.max(port.next_start);
         port.next_start = first + self.fetched_interval;
-        let roomy = self.crowded_warps.saturating_sub(resident_warps).min(warps);
+        let roomy = self.crowded_warps.saturating_sub(running_warps).min(warps);
         let crowded = warps - roomy;
         let cta = if crowded == 0 { self.setup.cta } else { self.crowded_setup.cta };
         let warps = u64::from(roomy) * self.setup.warp + u64::from(crowded) * self.crowded_setup.warp;

@@ -1,7 +1,9 @@
 //! The ideal dispatcher: free, breadth first over all SMs, and never a slot idle for its sake.
 
 use super::{Dispatch, Launched, Reusable, Start, Visit};
+use crate::device::Device;
 use crate::engine::Time;
+use crate::gpu::tpc::Tpcs;
 use crate::ids::SmId;
 
 /// Costs nothing.
@@ -23,6 +25,10 @@ impl Ideal {
 }
 
 impl Dispatch for Ideal {
+    fn tpcs(&self, device: &Device) -> Tpcs {
+        Tpcs::ideal(device)
+    }
+
     fn first_visit(&mut self, now: Time, _of: Launched, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit> {
         self.visit(now, 0, has_room)
     }
@@ -36,8 +42,8 @@ impl Dispatch for Ideal {
     }
 
     #[inline]
-    fn reusable(&mut self, end: Time, _sm: SmId, _cold: bool) -> Reusable {
-        Reusable { earliest: end, at: end, queued: false }
+    fn reusable(&mut self, out: Time, _sm: SmId, _cold: bool) -> Reusable {
+        Reusable { earliest: out, at: out, queued: false }
     }
 
     fn least_return(&self) -> Time {
@@ -53,8 +59,8 @@ impl Dispatch for Ideal {
     }
 
     #[inline]
-    fn start(&mut self, sent: Time, _sm: SmId, _warps: u32, _resident_warps: u32, _cold: bool, _work: Time) -> Start {
-        Start { first: sent, all: sent }
+    fn start(&mut self, entered: Time, _sm: SmId, _warps: u32, _running_warps: u32, _cold: bool, _work: Time) -> Start {
+        Start { first: entered, all: entered }
     }
 
     fn switch(&self) -> Time {

@@ -5,12 +5,17 @@ pub(crate) mod ideal;
 pub(crate) mod issue;
 pub(crate) mod replacement;
 
+use super::tpc::Tpcs;
+use crate::device::Device;
 use crate::engine::Time;
 use crate::ids::SmId;
 
 /// How fast, and over which groups of SMs first, a dispatcher gives CTAs away. Which kernel's turn it is and which CTA fits
 /// where is not policy: the dispatcher itself counts that.
 pub(crate) trait Dispatch {
+    /// The units through which CTAs come to SMs and leave them.
+    fn tpcs(&self, device: &Device) -> Tpcs;
+
     /// A kernel that found free slots at `now` is placed in visits to groups of SMs: the first one, to a group that
     /// `has_room`.
     fn first_visit(&mut self, now: Time, of: Launched, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit>;
@@ -21,11 +26,11 @@ pub(crate) trait Dispatch {
     /// The first visit of a launch's next pass over the machine, after the last one of the pass before.
     fn next_pass(&mut self, last: Visit, has_room: &mut dyn FnMut(usize) -> bool) -> Option<Visit>;
 
-    /// A CTA on `sm` ran its last instruction at `end`, `cold` if it is the first of its launch that ends there: when its
-    /// slot can be given away again.
-    fn reusable(&mut self, end: Time, sm: SmId, cold: bool) -> Reusable;
+    /// A CTA was let out of `sm` at `out`, `cold` if it is the first of its launch that ends there: when its slot can be given
+    /// away again.
+    fn reusable(&mut self, out: Time, sm: SmId, cold: bool) -> Reusable;
 
-    /// The least time from a CTA's end until its slot can be given away again.
+    /// The least time from a CTA's being let out until its slot can be given away again.
     fn least_return(&self) -> Time;
 
     /// A CTA signalled at `at` that the dependent launch behind it may begin: when the dispatcher knows.
@@ -34,9 +39,9 @@ pub(crate) trait Dispatch {
     /// A cluster of `size` CTAs goes into slots that came back at `now`: when it is sent.
     fn cluster(&mut self, now: Time, size: usize) -> Time;
 
-    /// A CTA of `warps` warps is sent at `sent` to `sm`, where `resident_warps` are already; `cold` if the SM has not run
+    /// A CTA of `warps` warps is let in at `entered` to `sm`, where `running_warps` run already; `cold` if the SM has not run
     /// this launch yet. `work` is how long the CTA then runs.
-    fn start(&mut self, sent: Time, sm: SmId, warps: u32, resident_warps: u32, cold: bool, work: Time) -> Start;
+    fn start(&mut self, entered: Time, sm: SmId, warps: u32, running_warps: u32, cold: bool, work: Time) -> Start;
 
     /// From the last placement of one kernel to the first of the next.
     fn switch(&self) -> Time;
