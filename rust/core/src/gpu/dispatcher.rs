@@ -71,7 +71,7 @@ pub(crate) struct Dispatcher<P> {
 pub(crate) struct Placement {
     pub(crate) kernel: KernelId,
     pub(crate) place: Place,
-    /// When that was decided, and when it is sent there.
+    /// When that was decided, and when it is sent there: the same but for clusters.
     pub(crate) decided: Time,
     pub(crate) sent: Time,
     pub(crate) warps: u32,
@@ -143,7 +143,7 @@ impl<P: Dispatch> Dispatcher<P> {
         }
     }
 
-    /// The next slot that comes back, if nothing happens before `next`.
+    /// When the next slot comes back; nothing else happens before `next`.
     ///
     /// Who waits is settled as early as nothing can change it any more: those that end later find nobody before them then.
     #[inline]

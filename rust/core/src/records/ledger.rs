@@ -131,8 +131,9 @@ impl Tally {
 /// Keeps the ledger while a run goes on.
 ///
 /// A slot is *assigned* from when a CTA is let in until it ends, then *returning* until the dispatcher may give it away again,
-/// *waiting* from that decision until its CTA is let in, and else *free*. Assigned slots count as busy; what passes before the CTA's first instruction
-/// is then moved from busy to where it belongs. Returning and free slots belong to the accounts of the moment.
+/// *waiting* from that decision until its CTA is let in, and else *free*. Assigned slots count as busy; what passes before the
+/// CTA's first instruction is then moved from busy to where it belongs. Waiting slots belong to the account of their placement,
+/// returning and free ones to the accounts of the moment.
 #[derive(Debug)]
 pub(crate) struct Bookkeeper {
     assigned: Count,
